@@ -1,0 +1,1 @@
+"""What every service needs: settings, RPC bootstrap, the tool-host base, fences, ceilings, wording."""

@@ -1,0 +1,1 @@
+"""What a tool is, for the services that offer tools and the one that calls them."""
