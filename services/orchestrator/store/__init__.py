@@ -1,0 +1,1 @@
+"""What Postgres holds: migrations, the pool, and one module of SQL per aggregate."""
