@@ -27,7 +27,6 @@ from services.orchestrator.turns.sink import TurnSink
 from services.orchestrator.turns.turn import Done, Ending, Failed, Halted, Turn, Waiting
 from services.orchestrator.turns.writes import TurnWrites
 
-
 NONE_DECIDED: Mapping[str, Approval] = MappingProxyType({})
 
 
