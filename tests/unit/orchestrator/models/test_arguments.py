@@ -16,7 +16,9 @@ def test_blank_arguments_are_an_empty_object(blank: str) -> None:
     assert checked_arguments(blank, truncated=False) == ("{}", None)
 
 
-@pytest.mark.parametrize("text", ['{"a": 1.10}', ' {"a": 12345678901234567890123}\n', '{"a": "\\ud83d\\ude42"}'])
+@pytest.mark.parametrize(
+    "text", ['{"a": 1.10}', ' {"a": 12345678901234567890123}\n', '{"a": "\\ud83d\\ude42"}']
+)
 def test_an_object_stays_as_written(text: str) -> None:
     assert checked_arguments(text, truncated=False) == (text.strip(), None)
 
@@ -24,7 +26,14 @@ def test_an_object_stays_as_written(text: str) -> None:
 @pytest.mark.spec("TRN-129")
 @pytest.mark.parametrize(
     ("text", "kind"),
-    [("[1]", "list"), ('"x"', "string"), ("5", "number"), ("1.5", "number"), ("true", "boolean"), ("null", "null")],
+    [
+        ("[1]", "list"),
+        ('"x"', "string"),
+        ("5", "number"),
+        ("1.5", "number"),
+        ("true", "boolean"),
+        ("null", "null"),
+    ],
 )
 def test_another_type_is_named(text: str, kind: str) -> None:
     arguments, broken = checked_arguments(text, truncated=False)

@@ -60,7 +60,11 @@ def test_a_provider_gets_only_the_fields_of_a_tool_that_it_knows(
 
 
 def test_a_call_goes_back_under_a_name_that_providers_take() -> None:
-    calls = [WireCall("a", "functions.fly to/moon", "{}"), WireCall("b", "", "{}"), WireCall("c", "x" * 90, "{}")]
+    calls = [
+        WireCall("a", "functions.fly to/moon", "{}"),
+        WireCall("b", "", "{}"),
+        WireCall("c", "x" * 90, "{}"),
+    ]
     messages = [
         ChatMessage("user", "Hi"),
         ChatMessage("assistant", "", calls),

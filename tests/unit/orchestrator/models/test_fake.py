@@ -92,7 +92,9 @@ async def test_a_tool_line_calls_its_tool_under_an_id_of_its_own() -> None:
 
 @pytest.mark.spec("TRN-251", "TLS-425")
 async def test_slow_waits_a_tenth_of_a_second_between_pieces() -> None:
-    reply, pieces, waits = await ask(ChatMessage("user", "a message of some length"), route=Route("fake", "slow"))
+    reply, pieces, waits = await ask(
+        ChatMessage("user", "a message of some length"), route=Route("fake", "slow")
+    )
     assert reply.text == "a message of some length"
     assert waits == [0.1] * (len(pieces) - 1)
     assert len(pieces) > 3

@@ -56,7 +56,10 @@ def test_an_unknown_price_is_none_and_never_zero(
         ({"input_tokens": 3, "output_tokens": 4}, Usage(3, 4)),
         ({"prompt_tokens": True}, Usage()),
         ({"prompt_tokens": 10**12}, Usage()),
-        ({"prompt_tokens_details": None, "completion_tokens_details": {"reasoning_tokens": 5}}, Usage(reasoning_tokens=5)),
+        (
+            {"prompt_tokens_details": None, "completion_tokens_details": {"reasoning_tokens": 5}},
+            Usage(reasoning_tokens=5),
+        ),
         ({"cache_read_input_tokens": 7}, Usage(cached_tokens=7)),
     ],
 )
