@@ -22,7 +22,7 @@ from services.orchestrator.models.contract import (
     RouteGivenUp,
     TextDelta,
 )
-from services.orchestrator.models.models import Models
+from services.orchestrator.models.facade import Models
 from tests.fixtures.model_server import ModelServer
 from tests.fixtures.model_server.fixture import model_server
 

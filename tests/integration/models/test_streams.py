@@ -18,16 +18,11 @@ from services.orchestrator.models.contract import (
     Usage,
 )
 from tests.fixtures.model_server import ModelServer, text
+from tests.integration.models.call_shapes import CALL_SHAPES
 from tests.integration.models.conftest import Asker, Outcome
-from tests.integration.models.streams import (
-    ANY_ID,
-    CALL_SHAPES,
-    ERROR_SHAPES,
-    TEXT_SHAPES,
-    USAGE_SHAPES,
-    Shape,
-    names,
-)
+from tests.integration.models.error_shapes import ERROR_SHAPES
+from tests.integration.models.shapes import ANY_ID, Shape, names
+from tests.integration.models.text_shapes import TEXT_SHAPES, USAGE_SHAPES
 
 WHOLE = [*CALL_SHAPES, *TEXT_SHAPES, *USAGE_SHAPES]
 

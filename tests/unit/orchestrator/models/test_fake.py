@@ -14,7 +14,7 @@ from services.orchestrator.models.contract import (
     TextDelta,
     WireCall,
 )
-from services.orchestrator.models.models import Models
+from services.orchestrator.models.facade import Models
 from services.orchestrator.models.providers.fake import tool_line
 
 ECHO = Route("fake", "echo")
