@@ -20,6 +20,7 @@ Scope = Literal["public", "read", "chat", "approve", "files", "manage", "owner",
 TOKEN_SCOPES: tuple[Scope, ...] = ("read", "chat", "approve", "files", "manage")
 # What the owner's session holds: everything a token may, and what only the owner may (GTW-032).
 OWNER_SCOPES: tuple[Scope, ...] = (*TOKEN_SCOPES, "owner")
+DEFAULT_DEADLINE_SECONDS = 30
 PRINCIPAL_METADATA = "crew-principal-bin"
 
 
@@ -33,6 +34,8 @@ class ApiMethod:
     # HTTP status of success.
     status: int
     streams: bool
+    # Of a unary call.
+    deadline_seconds: int
     descriptor: MethodDescriptor
 
     @property
@@ -74,6 +77,7 @@ def api_methods() -> Mapping[str, ApiMethod]:
             scope=route.scope,
             status=route.status or 200,
             streams=descriptor.server_streaming,
+            deadline_seconds=route.deadline_seconds or DEFAULT_DEADLINE_SECONDS,
             descriptor=descriptor,
         )
     guarded = {method.service for method in methods.values()}
