@@ -11,9 +11,10 @@ import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from google.protobuf.descriptor import Descriptor, MethodDescriptor
+from crew.v1 import options_pb2
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
 
 Scope = Literal["public", "read", "chat", "approve", "files", "manage", "owner", "internal"]
 # What an API token may be given (GTW-031).
@@ -61,11 +62,9 @@ def api_methods() -> Mapping[str, ApiMethod]:
     Raises:
         ValueError: A scope does not exist, or a method of such a service declares none.
     """
-    from crew.v1 import options_pb2
-
     methods: dict[str, ApiMethod] = {}
     for descriptor in _service_methods():
-        options = descriptor.GetOptions()
+        options: Any = descriptor.GetOptions()
         if not options.HasExtension(options_pb2.route):
             continue
         route = options.Extensions[options_pb2.route]
@@ -86,6 +85,14 @@ def api_methods() -> Mapping[str, ApiMethod]:
         if descriptor.containing_service.full_name in guarded and path not in methods:
             raise ValueError(f"{path} declares no scope")
     return methods
+
+
+def raw_json_empty(field: FieldDescriptor) -> str | None:
+    """What an empty raw-JSON field stands for, as JSON text; None when the field is not raw JSON."""
+    extensions: Any = field.GetOptions().Extensions
+    if not extensions[options_pb2.raw_json]:
+        return None
+    return str(extensions[options_pb2.raw_json_empty]) or "null"
 
 
 def _service_methods() -> list[MethodDescriptor]:

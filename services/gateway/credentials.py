@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import grpc.aio
-
 from crew.v1 import auth_pb2
 
 KEEP_SECONDS = 2.0
@@ -99,9 +98,7 @@ class Credentials:
             except TimeoutError:
                 continue
 
-    async def _ask(
-        self, key: bytes, credential: Credential, address: str
-    ) -> auth_pb2.Principal | None:
+    async def _ask(self, key: bytes, credential: Credential, address: str) -> auth_pb2.Principal | None:
         asked_at = self._forgotten
         principal = await self._verify(credential.request(address))
         if not principal.kind:

@@ -6,9 +6,9 @@ import asyncio
 
 import grpc.aio
 import structlog
+from crew.v1 import auth_pb2, auth_pb2_grpc
 from starlette.types import Scope as AsgiScope
 
-from crew.v1 import auth_pb2, auth_pb2_grpc
 from services.common.api import OWNER_SCOPES, Scope
 from services.common.errors import Forbidden, Unauthenticated
 from services.gateway.credentials import Credential, Credentials
@@ -18,7 +18,7 @@ _log = structlog.get_logger(__name__)
 
 COOKIE = "crew_session"
 SESSION_SECONDS = 30 * 24 * 3600
-_TOKEN_PREFIX = "crew_"
+_TOKEN_START = "crew_"  # noqa: S105 - how tokens begin, none itself
 _MAX_SECRET = 200
 # Reports on their way to the audit; past that many a flood of refusals is counted by its first ones.
 _MAX_REPORTS = 50
@@ -38,7 +38,9 @@ class Login:
         auth: To tell the orchestrator of refusals.
     """
 
-    def __init__(self, *, required: bool, credentials: Credentials, auth: auth_pb2_grpc.AuthAsyncStub) -> None:
+    def __init__(
+        self, *, required: bool, credentials: Credentials, auth: auth_pb2_grpc.AuthAsyncStub
+    ) -> None:
         self.required = required
         self.credentials = credentials
         self._auth = auth
@@ -56,7 +58,7 @@ class Login:
         """
         scheme, _, value = (authorization or "").partition(" ")
         value = value.strip()
-        if scheme.lower() == "bearer" and value and (self.required or value.startswith(_TOKEN_PREFIX)):
+        if scheme.lower() == "bearer" and value and (self.required or value.startswith(_TOKEN_START)):
             return Credential("token", value[:_MAX_SECRET])
         if session and self.required:
             return Credential("session", session)

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable
 
 import grpc.aio
 import structlog
-from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -47,7 +46,7 @@ def frame(message: Message) -> bytes | None:
 
     The id of a turn's event is ``<run id>:<n>`` (GTW-141); events without a run have none.
     """
-    name = message.WhichOneof(_event_oneof(message.DESCRIPTOR))
+    name = message.WhichOneof(str(message.DESCRIPTOR.oneofs[0].name))
     if name is None:
         return None
     data = to_json({"type": name, **encode(getattr(message, name))})
@@ -56,10 +55,6 @@ def frame(message: Message) -> bytes | None:
     if run_id:
         lines += [b"id: ", f"{run_id}:{getattr(message, 'seq', 0)}".encode(), b"\n"]
     return b"".join((*lines, b"data: ", data, b"\n\n"))
-
-
-def _event_oneof(descriptor: Descriptor) -> str:
-    return str(descriptor.oneofs[0].name)
 
 
 class Streams:
@@ -94,10 +89,9 @@ class Streams:
                 # Raises what the method failed with before it accepted.
                 read = await call.read()
                 first = read if isinstance(read, Message) else None
-            status = next((int(str(v)) for k, v in metadata if k == STATUS_METADATA and str(v).isdecimal()), 200)
-            if status != 200:
+            if str(dict(metadata).get(STATUS_METADATA)) == "204":
                 call.cancel()
-                return Response(status_code=status, headers={"Cache-Control": "no-store"})
+                return Response(status_code=204, headers={"Cache-Control": "no-store"})
             return _Stream(self, call, first, until_ended)
         except TimeoutError:
             call.cancel()

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import grpc.aio
+from crew.v1 import auth_pb2
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from crew.v1 import auth_pb2
 from services.common.api import PRINCIPAL_METADATA, ApiMethod
 from services.common.wording import Locale
 

@@ -1,1 +1,1 @@
-"""JSON over HTTP for the methods of the contracts: routes, bodies, answers, errors, all read from descriptors."""
+"""JSON over HTTP: routes, bodies, answers and errors, all read from the contracts' descriptors."""

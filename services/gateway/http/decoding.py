@@ -13,7 +13,7 @@ import orjson
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from crew.v1 import options_pb2
+from services.common.api import raw_json_empty
 from services.common.errors import Invalid, NotApplicable
 from services.gateway.http.encoding import enum_names
 
@@ -93,12 +93,14 @@ def fill(message: Message, tree: Mapping[str, Any], where: str = "") -> None:
     Raises:
         Invalid: A name that does not exist, or a value its field does not take (422).
     """
-    fields = message.DESCRIPTOR.fields_by_name
+    fields: Mapping[str, Any] = message.DESCRIPTOR.fields_by_name
     for name, value in tree.items():
         field = fields.get(name)
         if field is None or name == UPDATE_MASK:
             known = ", ".join(sorted(set(fields) - {UPDATE_MASK})) or "-"
-            raise Invalid("UNKNOWN_FIELD", "error.body.unknown_field", field=where + _short(name), known=known)
+            raise Invalid(
+                "UNKNOWN_FIELD", "error.body.unknown_field", field=where + _short(name), known=known
+            )
         if value is not None:
             _set(message, field, value, where + name)
 
@@ -119,7 +121,7 @@ def fill_query(message: Message, pairs: list[tuple[str, str]], taken: tuple[str,
         if name not in taken and text:
             many.setdefault(name, []).append(text)
     for name, texts in many.items():
-        field = message.DESCRIPTOR.fields_by_name.get(name)
+        field: Any = message.DESCRIPTOR.fields_by_name.get(name)
         if field is None or field.type == FieldDescriptor.TYPE_MESSAGE:
             continue
         values = [_from_query(field, text) for text in texts]
@@ -160,7 +162,7 @@ def _object(value: Any, where: str) -> Mapping[str, Any]:
 
 
 def _scalar(field: FieldDescriptor, value: Any, where: str) -> Any:
-    if field.GetOptions().Extensions[options_pb2.raw_json]:
+    if raw_json_empty(field) is not None:
         return _raw(value, where)
     if field.type in _WHOLE:
         return _whole(value, where, *_WHOLE[field.type])
@@ -169,7 +171,7 @@ def _scalar(field: FieldDescriptor, value: Any, where: str) -> Any:
     reader = _READERS.get(field.type)
     if reader is not None:
         return reader(value, where)
-    if field.type == FieldDescriptor.TYPE_ENUM:
+    if field.enum_type is not None:
         return _enum(field.enum_type, value, where)
     raise ValueError(f"{field.full_name} has no form in JSON requests")
 

@@ -15,7 +15,7 @@ import orjson
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from crew.v1 import options_pb2
+from services.common.api import raw_json_empty
 
 _Encode = Callable[[Any], Any]
 # What no JSON text holds outside strings but as blanks, and an SSE line must not hold.
@@ -57,10 +57,9 @@ def _reader(field: FieldDescriptor) -> _Encode:
 def _value(field: FieldDescriptor) -> _Encode:
     if field.type == FieldDescriptor.TYPE_MESSAGE:
         return encode
-    if field.type == FieldDescriptor.TYPE_ENUM:
+    if field.enum_type is not None:
         return enum_names(field.enum_type).__getitem__
-    if field.GetOptions().Extensions[options_pb2.raw_json]:
-        empty = field.GetOptions().Extensions[options_pb2.raw_json_empty] or "null"
+    if (empty := raw_json_empty(field)) is not None:
         return lambda text: raw_json(text or empty)
     if field.type == FieldDescriptor.TYPE_BYTES:
         raise ValueError(f"{field.full_name}: bytes have no JSON form here")
@@ -68,6 +67,7 @@ def _value(field: FieldDescriptor) -> _Encode:
 
 
 def enum_names(enum: EnumDescriptor) -> dict[int, str]:
+    """How JSON writes the values of an enum: in lower case, without the enum's name in front."""
     prefix = "".join(f"_{c}" if c.isupper() else c.upper() for c in enum.name).lstrip("_") + "_"
     return {value.number: value.name.removeprefix(prefix).lower() for value in enum.values}
 

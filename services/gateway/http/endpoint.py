@@ -175,7 +175,9 @@ def build(match: Match, body: bytes, scope: Scope) -> Message:
         try:
             pairs = parse_qsl(
                 scope["query_string"].decode("ascii"),
-                keep_blank_values=True, errors="strict", max_num_fields=_MAX_QUERY_FIELDS
+                keep_blank_values=True,
+                errors="strict",
+                max_num_fields=_MAX_QUERY_FIELDS,
             )
         except ValueError:
             raise Invalid("BAD_QUERY", "error.query") from None
@@ -185,7 +187,7 @@ def build(match: Match, body: bytes, scope: Scope) -> Message:
     if binding.method.streams and "last_event_id" in fields:
         last = header(scope, b"last-event-id")
         if last is not None and last.isascii():
-            setattr(message, "last_event_id", last[:200])
+            fill_query(message, [("last_event_id", last[:200])], ())
     return message
 
 

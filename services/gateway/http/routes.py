@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from google.api import annotations_pb2
+from google.api import annotations_pb2  # type: ignore[import-untyped]
 from google.protobuf.descriptor import FieldDescriptor
 
 from services.common.api import ApiMethod
@@ -118,7 +119,9 @@ class RouteTable:
         node.bindings[binding.verb] = binding
 
 
-def _walk(node: _Node, segments: list[str], values: tuple[str, ...]) -> Iterator[tuple[_Node, tuple[str, ...]]]:
+def _walk(
+    node: _Node, segments: list[str], values: tuple[str, ...]
+) -> Iterator[tuple[_Node, tuple[str, ...]]]:
     if not segments:
         if node.bindings:
             yield node, values
@@ -131,7 +134,7 @@ def _walk(node: _Node, segments: list[str], values: tuple[str, ...]) -> Iterator
 
 
 def _bindings(method: ApiMethod) -> Iterator[Binding]:
-    options = method.descriptor.GetOptions()
+    options: Any = method.descriptor.GetOptions()
     if method.scope == "internal" or not options.HasExtension(annotations_pb2.http):
         return
     rule = options.Extensions[annotations_pb2.http]
