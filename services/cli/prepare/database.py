@@ -24,5 +24,9 @@ def check_major(cluster: Path, expected: str) -> None:
         return
     if found != expected:
         raise StartError(
-            "error.prepare.database_major", catalogue=load("cli"), path=cluster, found=found, expected=expected
+            "error.prepare.database_major",
+            catalogue=load("cli"),
+            path=cluster,
+            found=found,
+            expected=expected,
         )
