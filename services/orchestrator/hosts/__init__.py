@@ -1,0 +1,1 @@
+"""Where tools run: services behind gRPC, and the orchestrator's own in process."""

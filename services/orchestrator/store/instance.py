@@ -1,0 +1,45 @@
+"""The advisory lock by which the other orchestrators know that this one lives.
+
+The lock sits on a connection that does nothing else; when the process dies, Postgres frees it
+within milliseconds, long before a lease of 15 s would run out.
+"""
+
+from __future__ import annotations
+
+from services.orchestrator.store.pool import Connection, Database
+from services.orchestrator.store.turns import INSTANCE_LOCK
+
+
+class Instance:
+    """This process among the orchestrators that share one database.
+
+    Attributes:
+        number: Names the process in `turns.instance`; changes when the connection was lost.
+    """
+
+    def __init__(self, number: int, connection: Connection) -> None:
+        self.number = number
+        self._connection = connection
+
+    @classmethod
+    async def register(cls, database: Database) -> Instance:
+        """Take a number and its lock."""
+        connection = await database.dedicated()
+        cursor = await connection.execute("select nextval('instance_numbers')::int as number")
+        row = await cursor.fetchone()
+        assert row is not None
+        number = int(row["number"])
+        await connection.execute("select pg_advisory_lock(%s, %s)", (INSTANCE_LOCK, number))
+        return cls(number, connection)
+
+    async def alive(self) -> bool:
+        """Whether the lock is still held; False when its connection is gone."""
+        try:
+            await self._connection.execute("select 1")
+        except Exception:
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Free the lock: whoever is left takes over what this process did not end."""
+        await self._connection.close()

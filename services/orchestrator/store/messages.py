@@ -1,0 +1,223 @@
+"""The log of a conversation: it only grows at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from services.orchestrator.store.pool import Connection, Row
+from services.orchestrator.store.records import Author, Message, Role, StoredCall, Usage
+
+# JSON columns are read as text: parsing them would cost time and digits.
+_COLUMNS = """
+    id, conversation_id, seq, role, author, content, tool_calls::text, tool_call_id, name, provider, model,
+    cost_usd::float8, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, is_error,
+    details::text, context::text, opaque::text, run_id, created_at
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message before it has a place in the log."""
+
+    role: Role
+    author: Author
+    content: str
+    run_id: str | None
+    tool_calls: Sequence[StoredCall] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    cost_usd: float | None = None
+    usage: Usage = field(default_factory=Usage)
+    is_error: bool = False
+    details: str | None = None
+    context: str | None = None
+    opaque: str | None = None
+
+
+async def append(
+    connection: Connection, conversation_id: str, messages: Sequence[NewMessage], *, touch: bool = True
+) -> list[Message]:
+    """Put messages at the end of the log, numbered without gaps.
+
+    Args:
+        connection: Inside a transaction; the conversation's row is locked by the numbering.
+        conversation_id: Whose log.
+        messages: In order.
+        touch: Whether the conversation counts as changed now (TRN-015).
+    """
+    if not messages:
+        return []
+    cursor = await connection.execute(
+        """
+        update conversations
+        set last_seq = last_seq + %(count)s, updated_at = case when %(touch)s then now() else updated_at end
+        where id = %(id)s returning last_seq
+        """,
+        {"count": len(messages), "touch": touch, "id": conversation_id},
+    )
+    row = await cursor.fetchone()
+    assert row is not None, "the caller holds the conversation"
+    first = row["last_seq"] - len(messages) + 1
+    appended = []
+    for seq, message in enumerate(messages, first):
+        cursor = await connection.execute(
+            f"""
+            insert into messages (conversation_id, seq, role, author, content, tool_calls, tool_call_id, name,
+                provider, model, cost_usd, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
+                is_error, details, context, opaque, run_id)
+            values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+            returning {_COLUMNS}
+            """,  # noqa: S608 - constant columns
+            (
+                conversation_id,
+                seq,
+                message.role,
+                message.author,
+                message.content,
+                _calls_json(message.tool_calls),
+                message.tool_call_id,
+                message.name,
+                message.provider,
+                message.model,
+                message.cost_usd,
+                message.usage.prompt_tokens,
+                message.usage.completion_tokens,
+                message.usage.cached_tokens,
+                message.usage.reasoning_tokens,
+                message.is_error,
+                message.details,
+                message.context,
+                message.opaque,
+                message.run_id,
+            ),
+        )
+        inserted = await cursor.fetchone()
+        assert inserted is not None
+        appended.append(_message(inserted))
+    return appended
+
+
+async def log(connection: Connection, conversation_id: str) -> list[Message]:
+    """The whole log, in order: what a prompt is made of."""
+    cursor = await connection.execute(
+        f"select {_COLUMNS} from messages where conversation_id = %s order by seq",  # noqa: S608 - constant columns
+        (conversation_id,),
+    )
+    return [_message(row) for row in await cursor.fetchall()]
+
+
+async def since(connection: Connection, conversation_id: str, after_seq: int) -> list[Message]:
+    """The log behind a place in it, in order."""
+    cursor = await connection.execute(
+        f"select {_COLUMNS} from messages where conversation_id = %s and seq > %s order by seq",  # noqa: S608 - constant columns
+        (conversation_id, after_seq),
+    )
+    return [_message(row) for row in await cursor.fetchall()]
+
+
+async def page(
+    connection: Connection, conversation_id: str, *, limit: int, before_seq: int | None
+) -> tuple[list[Message], bool]:
+    """The newest `limit` messages before a place, in order, and whether older ones exist (FLD-075)."""
+    cursor = await connection.execute(
+        f"""
+        select {_COLUMNS} from messages
+        where conversation_id = %(id)s and (%(before)s::int is null or seq < %(before)s)
+        order by seq desc limit %(limit)s
+        """,  # noqa: S608 - constant columns
+        {"id": conversation_id, "before": before_seq, "limit": limit + 1},
+    )
+    rows = await cursor.fetchall()
+    return [_message(row) for row in reversed(rows[:limit])], len(rows) > limit
+
+
+async def last_seq(connection: Connection, conversation_id: str) -> int:
+    """Number of the last message; 0 for an empty log."""
+    cursor = await connection.execute("select last_seq from conversations where id = %s", (conversation_id,))
+    row = await cursor.fetchone()
+    return int(row["last_seq"]) if row else 0
+
+
+async def open_calls(connection: Connection, conversation_id: str) -> list[StoredCall]:
+    """The calls of the last assistant message that have no result yet, in the order written."""
+    cursor = await connection.execute(
+        f"""
+        select {_COLUMNS} from messages
+        where conversation_id = %(id)s and seq >= (
+            select seq from messages where conversation_id = %(id)s and role = 'assistant'
+            order by seq desc limit 1)
+        order by seq
+        """,  # noqa: S608 - constant columns
+        {"id": conversation_id},
+    )
+    return open_among([_message(row) for row in await cursor.fetchall()])
+
+
+def open_among(log: Sequence[Message]) -> list[StoredCall]:
+    """The calls of the last assistant message of `log` that have no result in it."""
+    answered: set[str | None] = set()
+    for message in reversed(log):
+        if message.role == "tool":
+            answered.add(message.tool_call_id)
+        elif message.role == "assistant":
+            return [call for call in message.tool_calls if call.id not in answered]
+    return []
+
+
+def _calls_json(calls: Sequence[StoredCall]) -> str | None:
+    if not calls:
+        return None
+    return orjson.dumps([_call_fields(call) for call in calls]).decode()
+
+
+def _call_fields(call: StoredCall) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "id": call.id,
+        "name": call.name,
+        "arguments": call.arguments,
+        "provider_id": call.provider_id,
+    }
+    if call.broken is not None:
+        fields["broken"] = call.broken
+    if call.cut_off:
+        fields["cut_off"] = True
+    return fields
+
+
+def _calls(text: str) -> list[StoredCall]:
+    return [StoredCall(**fields) for fields in orjson.loads(text)]
+
+
+def _message(row: Row) -> Message:
+    return Message(
+        id=row["id"],
+        conversation_id=str(row["conversation_id"]),
+        seq=row["seq"],
+        role=row["role"],
+        author=row["author"],
+        content=row["content"],
+        created_at=row["created_at"],
+        run_id=str(row["run_id"]) if row["run_id"] else None,
+        tool_calls=_calls(row["tool_calls"]) if row["tool_calls"] else (),
+        tool_call_id=row["tool_call_id"],
+        name=row["name"],
+        provider=row["provider"],
+        model=row["model"],
+        cost_usd=row["cost_usd"],
+        usage=Usage(
+            prompt_tokens=row["prompt_tokens"],
+            completion_tokens=row["completion_tokens"],
+            cached_tokens=row["cached_tokens"],
+            reasoning_tokens=row["reasoning_tokens"],
+        ),
+        is_error=row["is_error"],
+        details=row["details"] or "{}",
+        context=row["context"],
+        opaque=row["opaque"],
+    )

@@ -1,0 +1,93 @@
+"""The connections to Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from services.common.errors import Unavailable
+
+Row = dict[str, Any]
+Connection = psycopg.AsyncConnection[Row]
+
+# A connection that waits on a dead client's lock or forgets to end would hold a conversation.
+_SESSION = (
+    "-c statement_timeout=15s -c idle_in_transaction_session_timeout=30s "
+    "-c client_connection_check_interval=2s -c timezone=UTC"
+)
+
+DatabaseLost = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
+
+
+class Database:
+    """A pool of connections and the two ways to use one.
+
+    Args:
+        url: Connection string of the role without rights over the schema.
+        size: The most connections held at once.
+        wait_seconds: How long a caller waits for a free connection.
+    """
+
+    def __init__(self, url: str, *, size: int = 12, wait_seconds: float = 10) -> None:
+        self.url = url
+        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            url,
+            connection_class=psycopg.AsyncConnection[Row],
+            kwargs={"row_factory": dict_row, "autocommit": True, "options": _SESSION},
+            min_size=min(3, size),
+            max_size=size,
+            timeout=wait_seconds,
+            reconnect_timeout=5,
+            check=AsyncConnectionPool.check_connection,
+            open=False,
+        )
+
+    async def open(self) -> None:
+        """Connect.
+
+        Raises:
+            PoolTimeout: Postgres did not answer within 30 s.
+        """
+        await self._pool.open(wait=True, timeout=30)
+
+    async def close(self) -> None:
+        """Give every connection back and end the pool."""
+        await self._pool.close(timeout=5)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """A connection in autocommit, for statements that stand alone."""
+        async with self._pool.connection() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """A connection inside one transaction: all of it is committed, or none."""
+        async with self._pool.connection() as connection, connection.transaction():
+            yield connection
+
+    async def reachable(self) -> bool:
+        """Whether Postgres answers within two seconds."""
+        try:
+            async with self._pool.connection(timeout=2) as connection:
+                await connection.execute("select 1")
+        except DatabaseLost:
+            return False
+        return True
+
+    async def dedicated(self) -> Connection:
+        """A connection outside the pool, for locks and LISTEN; the caller closes it."""
+        connection: Connection = await psycopg.AsyncConnection.connect(
+            self.url, autocommit=True, row_factory=dict_row, connect_timeout=5, options="-c timezone=UTC"
+        )
+        return connection
+
+
+def database_unavailable() -> Unavailable:
+    """The refusal that a caller gets while Postgres does not answer."""
+    return Unavailable("DATABASE_UNAVAILABLE", "error.database_unavailable")

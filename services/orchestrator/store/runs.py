@@ -1,0 +1,226 @@
+"""Runs and their steps: the stored record of every turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from services.orchestrator.store.pool import Connection, Row
+from services.orchestrator.store.records import RunStatus
+
+_COLUMNS = """
+    id, n, conversation_id, agent_id, source, status, summary, after_seq, model_calls, cost_usd::float8,
+    unknown_cost_calls, recoveries, started_at, finished_at
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One turn's record without its steps."""
+
+    id: str
+    n: int
+    conversation_id: str
+    agent_id: str
+    source: str
+    status: RunStatus
+    summary: str
+    after_seq: int
+    model_calls: int
+    cost_usd: float
+    unknown_cost_calls: int
+    recoveries: int
+    started_at: datetime
+    finished_at: datetime | None
+
+
+async def create(
+    connection: Connection,
+    *,
+    run_id: str,
+    conversation_id: str,
+    agent_id: str,
+    source: str,
+    after_seq: int,
+    model_calls: int = 0,
+    recoveries: int = 0,
+    recovered_from: str | None = None,
+) -> Run:
+    """Begin a run."""
+    cursor = await connection.execute(
+        f"""
+        insert into runs (id, conversation_id, agent_id, source, status, after_seq, model_calls, recoveries,
+            recovered_from)
+        values (%s, %s, %s, %s, 'running', %s, %s, %s, %s) returning {_COLUMNS}
+        """,  # noqa: S608 - constant columns
+        (run_id, conversation_id, agent_id, source, after_seq, model_calls, recoveries, recovered_from),
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    return _run(row)
+
+
+async def get(connection: Connection, run_id: str) -> Run | None:
+    """The run, or None."""
+    cursor = await connection.execute(f"select {_COLUMNS} from runs where id = %s", (run_id,))  # noqa: S608 - constant columns
+    row = await cursor.fetchone()
+    return _run(row) if row else None
+
+
+async def newest(
+    connection: Connection,
+    *,
+    agent_id: str | None,
+    conversation_id: str | None,
+    status: str | None,
+    limit: int,
+    before_id: str | None = None,
+) -> list[Run]:
+    """Runs, newest first, narrowed in the query; a conversation's include its children's (TRN-292)."""
+    cursor = await connection.execute(
+        f"""
+        select {_COLUMNS} from runs
+        where (%(agent)s::text is null or agent_id = %(agent)s)
+            and (%(conversation)s::uuid is null or conversation_id = %(conversation)s
+                 or source = 'delegate:' || %(conversation)s)
+            and (%(status)s::text is null or status = %(status)s)
+            and (%(before)s::uuid is null or n < (select n from runs where id = %(before)s))
+        order by n desc limit %(limit)s
+        """,  # noqa: S608 - constant columns
+        {
+            "agent": agent_id,
+            "conversation": conversation_id,
+            "status": status,
+            "before": before_id,
+            "limit": limit,
+        },
+    )
+    return [_run(row) for row in await cursor.fetchall()]
+
+
+async def unfinished(connection: Connection) -> list[Run]:
+    """Runs that are running or wait for a person, oldest first."""
+    cursor = await connection.execute(
+        f"select {_COLUMNS} from runs where status in ('running', 'awaiting_approval') order by n"  # noqa: S608 - constant columns
+    )
+    return [_run(row) for row in await cursor.fetchall()]
+
+
+async def add(
+    connection: Connection,
+    run_id: str,
+    *,
+    model_calls: int = 0,
+    cost_usd: float | None = None,
+    unknown_calls: int = 0,
+) -> None:
+    """Count a model call and what was spent."""
+    await connection.execute(
+        """
+        update runs set model_calls = model_calls + %s, cost_usd = cost_usd + %s,
+            unknown_cost_calls = unknown_cost_calls + %s
+        where id = %s
+        """,
+        (model_calls, cost_usd or 0, unknown_calls, run_id),
+    )
+
+
+async def set_status(connection: Connection, run_id: str, status: RunStatus, summary: str = "") -> None:
+    """Pause a run, take it up again, or end it."""
+    await connection.execute(
+        """
+        update runs set status = %(status)s, summary = %(summary)s,
+            finished_at = case when %(status)s in ('done', 'halted', 'error') then now() end
+        where id = %(id)s
+        """,
+        {"id": run_id, "status": status, "summary": summary},
+    )
+
+
+async def close_unowned(connection: Connection) -> list[str]:
+    """Close runs that nobody works on and nothing can continue (TRN-157, TRN-159).
+
+    Returns:
+        The ids of the runs that were closed.
+    """
+    cursor = await connection.execute(
+        """
+        update runs r set status = 'error', summary = 'interrupted', finished_at = now()
+        where (r.status = 'running' and not exists (select from turns t where t.run_id = r.id))
+           or (r.status = 'awaiting_approval'
+               and not exists (select from turns t where t.run_id = r.id)
+               and not exists (
+                    select from approvals a
+                    where a.run_id = r.id and a.conversation_id = r.conversation_id and a.status = 'pending'))
+        returning id
+        """
+    )
+    return [str(row["id"]) for row in await cursor.fetchall()]
+
+
+async def close_of_conversation(connection: Connection, conversation_id: str) -> list[str]:
+    """Close the unfinished runs of a conversation that goes away (TRN-018).
+
+    Returns:
+        The ids of the runs that were closed.
+    """
+    cursor = await connection.execute(
+        """
+        update runs set status = 'error', summary = 'interrupted', finished_at = now()
+        where conversation_id = %s and status in ('running', 'awaiting_approval') returning id
+        """,
+        (conversation_id,),
+    )
+    return [str(row["id"]) for row in await cursor.fetchall()]
+
+
+async def put_step(connection: Connection, run_id: str, n: int, kind: str, body: str) -> None:
+    """Write a step, or what became of it. `body` is JSON text of a crew.v1.RunStep."""
+    await connection.execute(
+        """
+        insert into run_steps (run_id, n, kind, body) values (%s, %s, %s, %s)
+        on conflict (run_id, n) do update set kind = excluded.kind, body = excluded.body
+        """,
+        (run_id, n, kind, body),
+    )
+
+
+async def steps(connection: Connection, run_ids: Sequence[str]) -> dict[str, list[str]]:
+    """The steps of runs as JSON texts, in order."""
+    cursor = await connection.execute(
+        "select run_id, body::text from run_steps where run_id = any(%s) order by run_id, n", (list(run_ids),)
+    )
+    found: dict[str, list[str]] = {run_id: [] for run_id in run_ids}
+    for row in await cursor.fetchall():
+        found[str(row["run_id"])].append(row["body"])
+    return found
+
+
+async def next_step(connection: Connection, run_id: str) -> int:
+    """The number of the step after the last one of a run."""
+    cursor = await connection.execute(
+        "select coalesce(max(n) + 1, 0) as n from run_steps where run_id = %s", (run_id,)
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    return int(row["n"])
+
+
+def _run(row: Row) -> Run:
+    return Run(
+        id=str(row["id"]),
+        n=row["n"],
+        conversation_id=str(row["conversation_id"]),
+        agent_id=row["agent_id"],
+        source=row["source"],
+        status=row["status"],
+        summary=row["summary"],
+        after_seq=row["after_seq"],
+        model_calls=row["model_calls"],
+        cost_usd=row["cost_usd"],
+        unknown_cost_calls=row["unknown_cost_calls"],
+        recoveries=row["recoveries"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+    )

@@ -1,0 +1,168 @@
+"""Claims: which process works on which conversation.
+
+A row of `turns` is the claim. Its holder is named by (run_id, epoch); every write of a turn goes
+through `hold`, so a process that was taken for dead and is not can write nothing any more.
+
+Whoever locks a conversation and its claim takes the conversation first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from services.orchestrator.store.pool import Connection, Row
+
+LEASE_SECONDS = 15
+# First key of the advisory locks that say which orchestrators live.
+INSTANCE_LOCK = 0x63726577
+
+
+class ClaimLost(Exception):
+    """Another process took this turn over, or the conversation is gone: write nothing more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to work on one conversation."""
+
+    conversation_id: str
+    run_id: str
+    epoch: int
+
+
+async def claim(connection: Connection, conversation_id: str, run_id: str, instance: int) -> Claim | None:
+    """Take the conversation for a run, or None when somebody works on it."""
+    cursor = await connection.execute(
+        """
+        insert into turns (conversation_id, run_id, instance, epoch, lease_until)
+        values (%s, %s, %s, nextval('turn_epochs'), now() + make_interval(secs => %s))
+        on conflict (conversation_id) do nothing
+        returning epoch
+        """,
+        (conversation_id, run_id, instance, LEASE_SECONDS),
+    )
+    row = await cursor.fetchone()
+    return Claim(conversation_id, run_id, row["epoch"]) if row else None
+
+
+async def hold(connection: Connection, claim: Claim) -> None:
+    """Make sure that the claim still stands, for the rest of this transaction.
+
+    Raises:
+        ClaimLost: It does not.
+    """
+    cursor = await connection.execute(
+        """
+        select 1 from conversations c join turns t on t.conversation_id = c.id
+        where c.id = %s and t.run_id = %s and t.epoch = %s for update of c, t
+        """,
+        (claim.conversation_id, claim.run_id, claim.epoch),
+    )
+    if await cursor.fetchone() is None:
+        raise ClaimLost(claim.conversation_id)
+
+
+async def release(connection: Connection, claim: Claim) -> None:
+    """Give the conversation free.
+
+    Raises:
+        ClaimLost: The claim does not stand any more.
+    """
+    await hold(connection, claim)
+    await connection.execute("delete from turns where conversation_id = %s", (claim.conversation_id,))
+
+
+async def running(connection: Connection, conversation_id: str) -> str | None:
+    """The id of the run that works on the conversation now, or None."""
+    cursor = await connection.execute(
+        "select run_id from turns where conversation_id = %s", (conversation_id,)
+    )
+    row = await cursor.fetchone()
+    return str(row["run_id"]) if row else None
+
+
+async def running_among(connection: Connection, conversation_ids: list[str]) -> set[str]:
+    """Those of the conversations that are worked on now."""
+    cursor = await connection.execute(
+        "select conversation_id from turns where conversation_id = any(%s)", (conversation_ids,)
+    )
+    return {str(row["conversation_id"]) for row in await cursor.fetchall()}
+
+
+async def renew(connection: Connection, instance: int) -> None:
+    """Extend the leases of an instance."""
+    await connection.execute(
+        "update turns set lease_until = now() + make_interval(secs => %s) where instance = %s",
+        (LEASE_SECONDS, instance),
+    )
+
+
+async def request_stop(connection: Connection, conversation_id: str) -> bool:
+    """Ask whoever runs the turn to stop it; False when none runs."""
+    cursor = await connection.execute(
+        "update turns set stop_requested = true where conversation_id = %s", (conversation_id,)
+    )
+    return cursor.rowcount == 1
+
+
+async def stops_requested(connection: Connection, instance: int) -> list[str]:
+    """The conversations of an instance whose turn a person asked to stop elsewhere."""
+    cursor = await connection.execute(
+        "select conversation_id from turns where instance = %s and stop_requested", (instance,)
+    )
+    return [str(row["conversation_id"]) for row in await cursor.fetchall()]
+
+
+async def take_over(connection: Connection, instance: int, *, limit: int = 8) -> list[tuple[Claim, bool]]:
+    """Claim turns whose owner is dead (its advisory lock is free) or hung (its lease ran out).
+
+    Returns:
+        The new claims, each with whether a person had asked to stop it.
+    """
+    cursor = await connection.execute(
+        """
+        with orphaned as (
+            select t.conversation_id from turns t
+            where t.instance <> %(instance)s and (
+                t.lease_until < now()
+                or not exists (
+                    select from pg_locks l
+                    where l.locktype = 'advisory' and l.classid = %(lock)s and l.objid = t.instance
+                        and l.objsubid = 2 and l.granted
+                        and l.database = (select oid from pg_database where datname = current_database())
+                )
+            )
+            order by t.epoch limit %(limit)s
+            for update skip locked
+        )
+        update turns t
+        set instance = %(instance)s, epoch = nextval('turn_epochs'),
+            lease_until = now() + make_interval(secs => %(lease)s)
+        from orphaned o where t.conversation_id = o.conversation_id
+        returning t.conversation_id, t.run_id, t.epoch, t.stop_requested
+        """,
+        {"instance": instance, "lock": INSTANCE_LOCK, "limit": limit, "lease": LEASE_SECONDS},
+    )
+    return [(_claim(row), row["stop_requested"]) for row in await cursor.fetchall()]
+
+
+async def hand_to_run(connection: Connection, claim: Claim, run_id: str) -> Claim:
+    """Put another run in the place of the one that was cut off.
+
+    Raises:
+        ClaimLost: The claim does not stand any more.
+    """
+    cursor = await connection.execute(
+        """
+        update turns set run_id = %s, stop_requested = false
+        where conversation_id = %s and run_id = %s and epoch = %s
+        """,
+        (run_id, claim.conversation_id, claim.run_id, claim.epoch),
+    )
+    if cursor.rowcount != 1:
+        raise ClaimLost(claim.conversation_id)
+    return Claim(claim.conversation_id, run_id, claim.epoch)
+
+
+def _claim(row: Row) -> Claim:
+    return Claim(str(row["conversation_id"]), str(row["run_id"]), row["epoch"])

@@ -1,0 +1,1 @@
+"""From a message to the end of its turn: the gate, the loop, decisions, stops and recovery."""
