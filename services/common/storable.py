@@ -7,6 +7,7 @@ They become U+FFFD once, where the text enters.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -16,24 +17,31 @@ _JSON_ESCAPE = re.compile(
 )
 
 
-def storable(text: str) -> tuple[str, int]:
-    """Return `text` with NUL and lone surrogates as U+FFFD, and how many there were.
+class Storable(NamedTuple):
+    """Text that can be stored and sent, and how many characters were replaced to make it so."""
+
+    text: str
+    replaced: int
+
+
+def storable(text: str) -> Storable:
+    """Write NUL and lone surrogates of `text` as U+FFFD.
 
     A high and a low surrogate that stand together are one character and stay it.
     """
     if not _UNSTORABLE.search(text):
-        return text, 0
-    return _UNSTORABLE.subn("\ufffd", _PAIR.sub(_join, text))
+        return Storable(text, 0)
+    return Storable(*_UNSTORABLE.subn("\ufffd", _PAIR.sub(_join, text)))
 
 
-def storable_json(text: str) -> tuple[str, int]:
+def storable_json(text: str) -> Storable:
     """The same for JSON text, whose escapes can name those characters too.
 
     Everything else, the digits of numbers included, stays as written.
     """
     text, replaced = storable(text)
     if "\\u" not in text:
-        return text, replaced
+        return Storable(text, replaced)
     found = 0
 
     def escape(match: re.Match[str]) -> str:
@@ -46,7 +54,8 @@ def storable_json(text: str) -> tuple[str, int]:
                 return "\\ufffd"
         return written
 
-    return _JSON_ESCAPE.sub(escape, text), replaced + found
+    escaped = _JSON_ESCAPE.sub(escape, text)
+    return Storable(escaped, replaced + found)
 
 
 def _join(pair: re.Match[str]) -> str:

@@ -295,9 +295,9 @@ class AllRoutesFailed(ModelError):
     def sentence(self, catalogue: Catalogue, locale: Locale) -> str:
         """Every route with its reason."""
         reasons = (
-            f"{attempt.route}: {attempt.fault.sentence(catalogue, locale)}" for attempt in self.attempts
+            f"- {attempt.route}: {attempt.fault.sentence(catalogue, locale)}" for attempt in self.attempts
         )
-        return catalogue.text(locale, self.key, reasons=" ".join(reasons))
+        return catalogue.text(locale, self.key, reasons="\n".join(reasons))
 
 
 class NoUsableRoute(AllRoutesFailed):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -79,7 +78,7 @@ def _amount(value: object) -> float | None:
             return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) and 0 <= value <= _MOST_USD else None
+    return float(value) if 0 <= value <= _MOST_USD else None
 
 
 def _first(*values: int | None) -> int | None:

@@ -6,6 +6,7 @@ Servicers, the web's and automation's alike, go through this and nothing else.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from crew.v1 import events_pb2
 
@@ -177,7 +178,7 @@ class TurnDesk:
         assert conversation is not None, "its row was locked a moment ago"
         if run is None:
             raise NotFound("NO_RUN", "error.no_run", id=run_id)
-        totals = {
+        totals: dict[str, Any] = {
             "steps": run.model_calls,
             "spent_usd": conversation.spent_usd,
             "unknown_cost_calls": conversation.unknown_cost_calls,

@@ -27,7 +27,6 @@ from services.orchestrator.turns.sink import TurnSink
 from services.orchestrator.turns.turn import Done, Ending, Failed, Halted, Turn, Waiting
 from services.orchestrator.turns.writes import TurnWrites
 
-
 NONE_DECIDED: Mapping[str, Approval] = MappingProxyType({})
 
 
@@ -95,14 +94,14 @@ class TurnLoop:
             return await self._asking.ask(turn, toolbox), None
         except TooLargeForModel as error:
             await self._writes.failed_call(turn, error.abandoned, "")
-            sentence = self._catalogue.text(turn.locale, error.key, **error.values)
+            sentence = error.sentence(self._catalogue, turn.locale)
             return None, Halted("context", sentence)
         except BrokenOff as error:
             await self._writes.failed_call(turn, error.abandoned, error.partial_text)
-            return None, Failed(self._catalogue.text(turn.locale, error.key, **error.values))
+            return None, Failed(error.sentence(self._catalogue, turn.locale))
         except AllRoutesFailed as error:
             await self._writes.failed_call(turn, error.abandoned, "")
-            return None, Failed(self._catalogue.text(turn.locale, error.key, **error.values))
+            return None, Failed(error.sentence(self._catalogue, turn.locale))
 
     async def _record(self, turn: Turn, reply: Reply, calls: Sequence[StoredCall]) -> None:
         message = await self._writes.reply(turn, reply, calls)

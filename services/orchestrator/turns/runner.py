@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 from crew.v1 import events_pb2
@@ -165,7 +166,8 @@ class TurnRunner:
             await self._fail(turn, claim, run, stream)
         finally:
             # The next turn of the conversation may have begun already.
-            if (live := self._live.get(claim.conversation_id)) and live.task is asyncio.current_task():
+            ended = self._live.get(claim.conversation_id)
+            if ended is not None and ended.task is asyncio.current_task():
                 del self._live[claim.conversation_id]
             self._streams.forget_later(stream)
             self.freed.put_nowait(claim.conversation_id)
@@ -202,7 +204,7 @@ class TurnRunner:
     async def _conclude(self, turn: Turn, ending: Ending) -> None:
         """Write how the turn ended, then say it: what is shown is always already true."""
         conversation = turn.conversation
-        totals = {
+        totals: dict[str, Any] = {
             "steps": turn.model_calls,
             "spent_usd": conversation.spent_usd,
             "unknown_cost_calls": conversation.unknown_cost_calls,

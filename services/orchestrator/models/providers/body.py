@@ -141,9 +141,9 @@ def _dumps(body: Mapping[str, Any]) -> bytes:
 def _storable(value: Any) -> Any:
     match value:
         case str():
-            return storable(value)[0]
+            return storable(value).text
         case Mapping():
-            return {storable(str(name))[0]: _storable(inner) for name, inner in value.items()}
+            return {storable(str(name)).text: _storable(inner) for name, inner in value.items()}
         case list() | tuple():
             return [_storable(inner) for inner in value]
         case _:

@@ -81,16 +81,12 @@ def tool_line(text: str) -> tuple[str, str] | None:
     (TRN-254). Arguments that are no JSON are passed on as they stand when they share its line.
     """
     starts = [match.start() for match in re.finditer(r"^/tool(?=\s|\Z)", text, re.MULTILINE)]
-    for start in reversed(starts):
-        match = _TOOL_LINE.match(text[start:].rstrip())
-        if match is None:
-            continue
-        rest = match["rest"].strip()
-        arguments = _arguments(rest)
-        if arguments is None and start == starts[-1] and "\n" not in match["rest"].strip("\n"):
-            arguments = rest
-        if arguments is not None:
-            return match["name"], arguments
+    lines = [match for start in reversed(starts) if (match := _TOOL_LINE.match(text[start:].rstrip()))]
+    for line in lines:
+        if (arguments := _arguments(line["rest"].strip())) is not None:
+            return line["name"], arguments
+    if lines and "\n" not in lines[0]["rest"]:
+        return lines[0]["name"], lines[0]["rest"].strip()
     return None
 
 
