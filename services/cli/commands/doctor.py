@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
         variables = {**read_env_file(layout.env), **os.environ}
         config = load_config(layout.config, variables).values
         speak(config.language)
-        settings = good("config", file=layout.config)
+        settings = good("config" if layout.config.exists() else "no_config", file=layout.config)
     except StartError as error:
         variables, config = dict(os.environ), CrewConfig()
         settings = bad("folder", problem=error.text(language()))
