@@ -58,18 +58,14 @@ class RunRecorder:
 
     def open(self, kind: str, **fields: Any) -> runs_pb2.RunStep:
         """Begin a step and show it."""
-        step = self.run.steps.add(
-            kind=kind, index=len(self.run.steps), started_at=iso(utc_now()), **fields
-        )
+        step = self.run.steps.add(kind=kind, index=len(self.run.steps), started_at=iso(utc_now()), **fields)
         self._opened[step.index] = self._clock()
         self._activity.step_changed(self.run, step)
         return step
 
     def note(self, kind: str, **fields: Any) -> runs_pb2.RunStep:
         """A step that has no duration."""
-        step = self.run.steps.add(
-            kind=kind, index=len(self.run.steps), started_at=iso(utc_now()), **fields
-        )
+        step = self.run.steps.add(kind=kind, index=len(self.run.steps), started_at=iso(utc_now()), **fields)
         self._activity.step_changed(self.run, step)
         return step
 
