@@ -6,7 +6,6 @@ environment winning over the file (AGT-015). A service reads `OrchestratorSettin
 """
 
 from services.common.settings.config import (
-    DEFAULT_ASK_PATTERNS,
     DEFAULT_ROUTES,
     AgentBudget,
     Budgets,
@@ -24,7 +23,6 @@ from services.common.settings.services import (
 from services.common.settings.variables import Variables, read_env_file
 
 __all__ = [
-    "DEFAULT_ASK_PATTERNS",
     "DEFAULT_ROUTES",
     "AgentBudget",
     "Budgets",

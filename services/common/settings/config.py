@@ -19,23 +19,11 @@ from zoneinfo import ZoneInfo, available_timezones
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from services.common.shell_defaults import DEFAULT_ASK_PATTERNS
+
 DEFAULT_ROUTES = ("openrouter:deepseek/deepseek-v4-flash",)
 DEFAULT_VISION_ROUTES = ("openrouter:google/gemini-2.5-flash-lite", "openrouter:qwen/qwen3-vl-8b-instruct")
 DEFAULT_AUDIO_ROUTES = ("openrouter:google/gemini-2.5-flash-lite",)
-# AGT-027.
-DEFAULT_ASK_PATTERNS = (
-    "rm -rf",
-    "rm -r ",
-    "sudo ",
-    "| sh",
-    "| bash",
-    "mkfs",
-    "git push --force",
-    "git reset --hard",
-    "> /dev/",
-    "chmod -R",
-    "launchctl",
-)
 _ROUTE = re.compile(r"[a-z][a-z0-9_-]*:\S+")
 _NAME = re.compile(r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*")
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/._~-]*")

@@ -22,14 +22,13 @@ from services.common.settings.config import (
     Price,
     ToolHostEntry,
 )
+from services.common.shell_defaults import usable_allow_patterns
 from services.common.start import Phrase, StartError
 from services.common.wording import load
 
 Source = Literal["env", "config", "default"]
 
 _MAX_BYTES = 1024 * 1024
-# AGT-025: would let everything through.
-_WILDCARDS = frozenset({"*", ".*", ".", "-", "--", "/", "&&", "||", ";", "|"})
 _PROBLEMS = {
     "int_type": "whole_number",
     "int_parsing": "whole_number",
@@ -177,14 +176,13 @@ def _known_keys(parents: list[str]) -> list[str]:
 
 def _without_wildcards(loaded: LoadedConfig) -> LoadedConfig:
     """Drop allow patterns that would let every command through, each on its own (AGT-025)."""
-    kept, warnings = [], []
-    for pattern in loaded.values.shell_allow_patterns:
-        if len(pattern.strip()) < 2 or pattern.strip() in _WILDCARDS:
-            warnings.append(Phrase("error.settings.allow_pattern_dropped", {"pattern": pattern}))
-        else:
-            kept.append(pattern)
-    if not warnings:
+    kept, dropped = usable_allow_patterns(loaded.values.shell_allow_patterns)
+    if not dropped:
         return loaded
-    values = loaded.values.model_copy(update={"shell_allow_patterns": tuple(kept)})
-    sentences = tuple(warning.text(load("common"), values.language) for warning in warnings)
+    values = loaded.values.model_copy(update={"shell_allow_patterns": kept})
+    texts = load("common")
+    sentences = tuple(
+        Phrase("error.settings.allow_pattern_dropped", {"pattern": pattern}).text(texts, values.language)
+        for pattern in dropped
+    )
     return LoadedConfig(values, loaded.sources, sentences)

@@ -54,7 +54,7 @@ class Agent:
     shell_ask_patterns: tuple[str, ...]
     shell_allow_patterns: tuple[str, ...]
     shell_deny_patterns: tuple[str, ...]
-    shell_limits: ShellLimits = ShellLimits()
+    shell_limits: ShellLimits
     # The keys of the file as written.
     declared: Mapping[str, Any] = field(default_factory=dict)
     # One sentence each, in the crew's language.

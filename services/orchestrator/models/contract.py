@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+from services.common.wording import Catalogue, Locale
+
 Role = Literal["user", "assistant", "tool"]
 Effort = Literal["minimal", "low", "medium", "high"]
 
@@ -160,6 +162,10 @@ class Fault:
     values: Mapping[str, object] = field(default_factory=dict)
     status: int | None = None
 
+    def sentence(self, catalogue: Catalogue, locale: Locale) -> str:
+        """What happened, for a person."""
+        return catalogue.text(locale, self.key, **self.values)
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -261,31 +267,55 @@ class ModelError(Exception):
     """A model call that gave no whole reply.
 
     Args:
-        key: Catalogue key of the sentence for people (``load("orchestrator")``).
+        key: Catalogue key of the sentence for people.
         values: What the sentence names. Never a secret.
         abandoned: See `Reply.abandoned`.
     """
 
-    def __init__(self, key: str, values: Mapping[str, object], *, abandoned: Sequence[Route] = ()) -> None:
+    def __init__(
+        self, key: str, values: Mapping[str, object] | None = None, *, abandoned: Sequence[Route] = ()
+    ) -> None:
         super().__init__(key)
         self.key = key
-        self.values = values
-        self.abandoned = abandoned
+        self.values: Mapping[str, object] = values or {}
+        self.abandoned = tuple(abandoned)
+
+    def sentence(self, catalogue: Catalogue, locale: Locale) -> str:
+        """What happened and what to do, for a person; never a traceback or a secret (TRN-323)."""
+        return catalogue.text(locale, self.key, **self.values)
 
 
 class AllRoutesFailed(ModelError):
-    """No route answered, or none can be asked. Nothing was shown (TRN-242)."""
+    """Every route was asked and failed before any text (TRN-242)."""
 
-    def __init__(
-        self,
-        key: str,
-        values: Mapping[str, object],
-        *,
-        attempts: Sequence[Attempt] = (),
-        abandoned: Sequence[Route] = (),
-    ) -> None:
-        super().__init__(key, values, abandoned=abandoned)
-        self.attempts = attempts
+    def __init__(self, attempts: Sequence[Attempt], *, abandoned: Sequence[Route] = ()) -> None:
+        super().__init__("models.error.all_failed", abandoned=abandoned)
+        self.attempts = tuple(attempts)
+
+    def sentence(self, catalogue: Catalogue, locale: Locale) -> str:
+        """Every route with its reason."""
+        reasons = (
+            f"- {attempt.route}: {attempt.fault.sentence(catalogue, locale)}" for attempt in self.attempts
+        )
+        return catalogue.text(locale, self.key, reasons="\n".join(reasons))
+
+
+class NoUsableRoute(AllRoutesFailed):
+    """No provider of any route can be asked, the crew's own routes included (TRN-237).
+
+    Args:
+        routes: The routes that were considered.
+        missing: Environment variables any of which would make one usable.
+    """
+
+    def __init__(self, routes: Sequence[Route], missing: Sequence[str]) -> None:
+        super().__init__(())
+        self.key = "models.error.no_route" if missing else "models.error.no_route_at_all"
+        self.values = {"routes": ", ".join(map(str, routes)) or "-", "missing": ", ".join(missing)}
+
+    def sentence(self, catalogue: Catalogue, locale: Locale) -> str:
+        """Which routes there are and what they lack."""
+        return ModelError.sentence(self, catalogue, locale)
 
 
 class BrokenOff(ModelError):
@@ -296,8 +326,6 @@ class BrokenOff(ModelError):
 
     def __init__(
         self,
-        key: str,
-        values: Mapping[str, object],
         *,
         route: Route,
         fault: Fault,
@@ -306,13 +334,18 @@ class BrokenOff(ModelError):
         ms: int,
         abandoned: Sequence[Route] = (),
     ) -> None:
-        super().__init__(key, values, abandoned=abandoned)
+        super().__init__("models.error.broken_off", abandoned=abandoned)
         self.route = route
         self.fault = fault
         self.partial_text = partial_text
         # Whether a tool call had begun (FLD-013 continues only replies that had none).
         self.had_calls = had_calls
         self.ms = ms
+
+    def sentence(self, catalogue: Catalogue, locale: Locale) -> str:
+        """Which route broke off, and why."""
+        reason = self.fault.sentence(catalogue, locale)
+        return catalogue.text(locale, self.key, route=self.route, reason=reason)
 
 
 class TooLargeForModel(ModelError):

@@ -137,25 +137,37 @@ async def page(
     return [_message(row) for row in reversed(rows[:limit])], len(rows) > limit
 
 
-async def open_calls(connection: Connection, conversation_id: str) -> list[StoredCall]:
-    """The calls of the last assistant message that have no result yet, in order written."""
-    cursor = await connection.execute(
-        """
-        select seq, tool_calls::text from messages
-        where conversation_id = %s and role = 'assistant' order by seq desc limit 1
-        """,
-        (conversation_id,),
-    )
+async def last_seq(connection: Connection, conversation_id: str) -> int:
+    """Number of the last message; 0 for an empty log."""
+    cursor = await connection.execute("select last_seq from conversations where id = %s", (conversation_id,))
     row = await cursor.fetchone()
-    if row is None or row["tool_calls"] is None:
-        return []
-    calls = _calls(row["tool_calls"])
+    return int(row["last_seq"]) if row else 0
+
+
+async def open_calls(connection: Connection, conversation_id: str) -> list[StoredCall]:
+    """The calls of the last assistant message that have no result yet, in the order written."""
     cursor = await connection.execute(
-        "select tool_call_id from messages where conversation_id = %s and seq > %s and role = 'tool'",
-        (conversation_id, row["seq"]),
+        f"""
+        select {_COLUMNS} from messages
+        where conversation_id = %(id)s and seq >= (
+            select seq from messages where conversation_id = %(id)s and role = 'assistant'
+            order by seq desc limit 1)
+        order by seq
+        """,  # noqa: S608 - constant columns
+        {"id": conversation_id},
     )
-    answered = {result["tool_call_id"] for result in await cursor.fetchall()}
-    return [call for call in calls if call.id not in answered]
+    return open_among([_message(row) for row in await cursor.fetchall()])
+
+
+def open_among(log: Sequence[Message]) -> list[StoredCall]:
+    """The calls of the last assistant message of `log` that have no result in it."""
+    answered: set[str | None] = set()
+    for message in reversed(log):
+        if message.role == "tool":
+            answered.add(message.tool_call_id)
+        elif message.role == "assistant":
+            return [call for call in message.tool_calls if call.id not in answered]
+    return []
 
 
 def _calls_json(calls: Sequence[StoredCall]) -> str | None:

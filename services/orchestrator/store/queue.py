@@ -95,6 +95,16 @@ async def take(
     return [_item(row) for row in await cursor.fetchall()]
 
 
+async def any_steer(connection: Connection, conversation_id: str) -> bool:
+    """Whether a steer message waits."""
+    cursor = await connection.execute(
+        "select exists (select from queued_messages where conversation_id = %s and kind = 'steer') as any",
+        (conversation_id,),
+    )
+    row = await cursor.fetchone()
+    return bool(row and row["any"])
+
+
 async def drainable(connection: Connection, *, limit: int = 16) -> list[str]:
     """Conversations whose messages wait for nobody, the longest-waiting first (TRN-082)."""
     cursor = await connection.execute(
@@ -154,6 +164,16 @@ async def requests_answered_by(
         "update message_requests set run_id = %s, item_id = null "
         "where conversation_id = %s and item_id = any(%s)",
         (run_id, conversation_id, list(item_ids)),
+    )
+
+
+async def requests_moved(
+    connection: Connection, conversation_id: str, from_run_id: str, to_run_id: str
+) -> None:
+    """What one run was to answer, another one answers."""
+    await connection.execute(
+        "update message_requests set run_id = %s where conversation_id = %s and run_id = %s",
+        (to_run_id, conversation_id, from_run_id),
     )
 
 

@@ -2,6 +2,8 @@
 
 A row of `turns` is the claim. Its holder is named by (run_id, epoch); every write of a turn goes
 through `hold`, so a process that was taken for dead and is not can write nothing any more.
+
+Whoever locks a conversation and its claim takes the conversation first.
 """
 
 from __future__ import annotations
@@ -50,7 +52,10 @@ async def hold(connection: Connection, claim: Claim) -> None:
         ClaimLost: It does not.
     """
     cursor = await connection.execute(
-        "select 1 from turns where conversation_id = %s and run_id = %s and epoch = %s for update",
+        """
+        select 1 from conversations c join turns t on t.conversation_id = c.id
+        where c.id = %s and t.run_id = %s and t.epoch = %s for update of c, t
+        """,
         (claim.conversation_id, claim.run_id, claim.epoch),
     )
     if await cursor.fetchone() is None:
@@ -63,12 +68,8 @@ async def release(connection: Connection, claim: Claim) -> None:
     Raises:
         ClaimLost: The claim does not stand any more.
     """
-    cursor = await connection.execute(
-        "delete from turns where conversation_id = %s and run_id = %s and epoch = %s",
-        (claim.conversation_id, claim.run_id, claim.epoch),
-    )
-    if cursor.rowcount != 1:
-        raise ClaimLost(claim.conversation_id)
+    await hold(connection, claim)
+    await connection.execute("delete from turns where conversation_id = %s", (claim.conversation_id,))
 
 
 async def running(connection: Connection, conversation_id: str) -> str | None:
@@ -88,20 +89,12 @@ async def running_among(connection: Connection, conversation_ids: list[str]) -> 
     return {str(row["conversation_id"]) for row in await cursor.fetchall()}
 
 
-async def renew(connection: Connection, instance: int) -> list[str]:
-    """Extend the leases of an instance.
-
-    Returns:
-        The conversations whose turn a person asked to stop.
-    """
-    cursor = await connection.execute(
-        """
-        update turns set lease_until = now() + make_interval(secs => %s) where instance = %s
-        returning conversation_id, stop_requested
-        """,
+async def renew(connection: Connection, instance: int) -> None:
+    """Extend the leases of an instance."""
+    await connection.execute(
+        "update turns set lease_until = now() + make_interval(secs => %s) where instance = %s",
         (LEASE_SECONDS, instance),
     )
-    return [str(row["conversation_id"]) for row in await cursor.fetchall() if row["stop_requested"]]
 
 
 async def request_stop(connection: Connection, conversation_id: str) -> bool:
@@ -110,6 +103,14 @@ async def request_stop(connection: Connection, conversation_id: str) -> bool:
         "update turns set stop_requested = true where conversation_id = %s", (conversation_id,)
     )
     return cursor.rowcount == 1
+
+
+async def stops_requested(connection: Connection, instance: int) -> list[str]:
+    """The conversations of an instance whose turn a person asked to stop elsewhere."""
+    cursor = await connection.execute(
+        "select conversation_id from turns where instance = %s and stop_requested", (instance,)
+    )
+    return [str(row["conversation_id"]) for row in await cursor.fetchall()]
 
 
 async def take_over(connection: Connection, instance: int, *, limit: int = 8) -> list[tuple[Claim, bool]]:

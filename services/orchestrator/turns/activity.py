@@ -23,6 +23,10 @@ class Activity:
         """How many watch now."""
         return len(self._watchers)
 
+    def live(self, run_id: str) -> runs_pb2.Run | None:
+        """A run as it is now, its open steps included; None when it is not live here."""
+        return self._live.get(run_id)
+
     def run_changed(self, run: runs_pb2.Run) -> None:
         """A run began, paused, went on or ended."""
         copy = runs_pb2.Run()

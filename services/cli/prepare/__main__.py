@@ -1,0 +1,72 @@
+"""Prepares the volumes of a container deployment, then ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from services.cli.prepare.database import check_major
+from services.cli.prepare.mounts import mount_at
+from services.cli.prepare.rights import Identity, Place, settle
+from services.cli.prepare.secrets import make_secrets
+from services.common.start import StartError
+from services.common.wording import Locale, load
+
+# Postgres keeps the user of its image: initdb fails for one without an entry in passwd.
+_POSTGRES = Identity(999, 999)
+_POSTGRES_FOLDER = Path("/var/lib/postgresql")
+_SECRETS = Path("/secrets")
+
+
+def prepare(environ: Mapping[str, str], mounts: str) -> None:
+    """Check everything, then change something: a refused start leaves the volumes as they were.
+
+    Raises:
+        StartError: A folder cannot be written, the database volume has another major version, or
+            the services would run as root.
+    """
+    crew = Identity(_id(environ, "CREW_UID"), _id(environ, "CREW_GID"))
+    check_major(_POSTGRES_FOLDER / "data", environ["CREW_POSTGRES_MAJOR"])
+    places = (
+        Place(Path("/crew/home"), crew, 0o700, _host_path(environ, "CREW_HOME")),
+        Place(Path("/workspaces"), crew, 0o2775, _host_path(environ, "CREW_WORKSPACES")),
+        Place(Path("/crew/tools-state"), crew, 0o700),
+        Place(_POSTGRES_FOLDER, _POSTGRES, 0o700),
+    )
+    for place in places:
+        settle(place, mount_at(place.path, mounts))
+    make_secrets(
+        _SECRETS,
+        {"gateway": crew, "orchestrator": crew, "tools": crew, "cli": crew, "postgres": _POSTGRES},
+    )
+
+
+def _id(environ: Mapping[str, str], name: str) -> int:
+    text = environ.get(name, "") or "1000"
+    if not text.isdecimal() or not 0 < int(text) < 2**32 - 1:
+        raise StartError("error.prepare.identity", catalogue=load("cli"), variable=name, value=text)
+    return int(text)
+
+
+def _host_path(environ: Mapping[str, str], name: str) -> str:
+    """Only an absolute path means the same to compose and to a person's shell."""
+    path = environ.get(name, "")
+    return path if path.startswith("/") else ""
+
+
+def main() -> int:
+    """Prepare; the exit code is 0 or 1, and 1 has told why in one sentence."""
+    locale: Locale = "vi" if os.environ.get("MY_AGENT_LANGUAGE") == "vi" else "en"
+    try:
+        prepare(os.environ, Path("/proc/self/mountinfo").read_text("utf-8", errors="surrogateescape"))
+    except StartError as error:
+        print(error.text(locale), file=sys.stderr)
+        return 1
+    print(load("cli").text(locale, "prepare.done"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

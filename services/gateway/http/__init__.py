@@ -1,0 +1,1 @@
+"""JSON over HTTP: routes, bodies, answers and errors, all read from the contracts' descriptors."""

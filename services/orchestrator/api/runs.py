@@ -1,0 +1,89 @@
+"""The service crew.v1.Runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc.aio
+from crew.v1 import runs_pb2 as pb
+from crew.v1 import runs_pb2_grpc
+
+from services.common.errors import LimitReached, NotFound
+from services.orchestrator.api.checks import id_of, limit_of
+from services.orchestrator.store import runs
+from services.orchestrator.store.pool import Database
+from services.orchestrator.turns.activity import Activity
+from services.orchestrator.turns.recorder import run_message
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+# Watchers of the activity stream at once.
+_WATCHERS = 200
+
+
+class RunsServicer(runs_pb2_grpc.RunsServicer):
+    """The record of every turn, stored and live."""
+
+    def __init__(self, *, database: Database, activity: Activity) -> None:
+        self._database = database
+        self._activity = activity
+
+    async def List(self, request: pb.RunsRequest, context: Context) -> pb.RunsReply:
+        """Newest first; the limit counts what the filters leave (TRN-292)."""
+        limit = limit_of(request, default=100)
+        conversation_id = id_of("conversation", request.conversation_id) if request.conversation_id else None
+        return pb.RunsReply(
+            runs=await stored_runs(
+                self._database,
+                agent_id=request.agent_id or None,
+                conversation_id=conversation_id,
+                status=request.status or None,
+                limit=limit,
+            )
+        )
+
+    async def Get(self, request: pb.GetRunRequest, context: Context) -> pb.Run:
+        """One run with its steps, also when no list holds it any more (TRN-334)."""
+        run_id = id_of("run", request.id)
+        if live := self._activity.live(run_id):
+            return live
+        async with self._database.connection() as connection:
+            run = await runs.get(connection, run_id)
+            if run is None:
+                raise NotFound("NO_RUN", "error.no_run", id=run_id)
+            steps = await runs.steps(connection, [run_id])
+        return run_message(run, steps[run_id])
+
+    async def Activity(
+        self, request: pb.ActivityRequest, context: Context
+    ) -> AsyncIterator[pb.ActivityFrame]:
+        """A snapshot, then frames at step boundaries (TRN-286, TRN-287)."""
+        if self._activity.watchers >= _WATCHERS:
+            raise LimitReached("TOO_MANY_WATCHERS", "error.too_many_watchers", limit=_WATCHERS)
+        await context.send_initial_metadata(())
+        async for frame in self._activity.frames():
+            yield frame
+
+
+async def stored_runs(
+    database: Database,
+    *,
+    agent_id: str | None,
+    conversation_id: str | None,
+    status: str | None,
+    limit: int,
+    before_id: str | None = None,
+) -> list[pb.Run]:
+    """Runs with their steps, newest first, in two queries."""
+    async with database.connection() as connection:
+        found = await runs.newest(
+            connection,
+            agent_id=agent_id,
+            conversation_id=conversation_id,
+            status=status,
+            limit=limit,
+            before_id=before_id,
+        )
+        steps = await runs.steps(connection, [run.id for run in found])
+    return [run_message(run, steps[run.id]) for run in found]

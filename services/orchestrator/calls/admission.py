@@ -1,0 +1,269 @@
+"""Taking one call to the point where it may run, is put before a person, or has its answer.
+
+Resolve, read and fit the arguments, before-hooks, gate, in this order (PIP-010). Whatever ends here
+ran nothing (PIP-011).
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from services.common.toolhost.contract import CallContext, NoOpinion, Verdict, WorkspaceGrant
+from services.common.wording import load
+from services.orchestrator.agents.profile import Agent
+from services.orchestrator.calls import gate, grants
+from services.orchestrator.calls.arguments import Faulty, Fitted, digest, fit
+from services.orchestrator.calls.cards import question_of, summary
+from services.orchestrator.calls.closing import answered_by_person, close
+from services.orchestrator.calls.contract import ApprovalDraft, CallOutcome, Scope
+from services.orchestrator.calls.hooks import BeforeCall, Hooks
+from services.orchestrator.calls.results import Ceiling, ResultMaker, failed
+from services.orchestrator.calls.toolbox import HeldTool
+from services.orchestrator.hosts.contract import CannotJudge, CannotPrepare
+from services.orchestrator.store.records import Approval, Conversation, GateVerdict, StoredCall
+
+GrantFor = Callable[[Agent], WorkspaceGrant]
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The call may run, with these arguments."""
+
+    call: StoredCall
+    held: HeldTool
+    fitted: Fitted
+    context: CallContext
+    verdict: GateVerdict
+    rule: str
+    token: str
+    target_state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A person must decide."""
+
+    call: StoredCall
+    draft: ApprovalDraft
+
+
+Admission = Admitted | Asking | CallOutcome
+
+
+class Admissions:
+    """The checks between what a model wrote and an effect."""
+
+    def __init__(self, results: ResultMaker, hooks: Hooks, grant_for: GrantFor) -> None:
+        self._results = results
+        self._hooks = hooks
+        self._grant_for = grant_for
+
+    async def admit(self, scope: Scope, call: StoredCall) -> Admission:
+        """Take `call` as far as it goes without its effect."""
+        decision = scope.decisions.get(call.id)
+        if decision is not None and decision.status != "approved":
+            return answered_by_person(call, decision, scope.locale)
+        if call.broken is not None or call.cut_off:
+            return self._unreadable(scope, call)
+        held = scope.toolbox.find(call.name)
+        if held is None:
+            return self._unknown(scope, call)
+        if scope.recovered and decision is None and not held.spec.replay_safe:
+            return close(call, "restarted", scope.locale)
+        fitted = await fit(held.spec, call.arguments, scope.locale, prepare=_prepare(held))
+        if isinstance(fitted, Faulty):
+            return self._refusal(scope, call, fitted.text, arguments_json=fitted.json)
+        blocked = await self._hooks.ask_before(BeforeCall(scope, call, fitted.arguments))
+        if blocked is not None:
+            return self._refusal(
+                scope, call, blocked.reason, arguments_json=fitted.json, terminate=blocked.terminate
+            )
+        conversation = await scope.reread() if scope.reread is not None else scope.conversation
+        context = self._context(scope, call, conversation)
+        if decision is not None:
+            return self._approved(scope, call, held, fitted, context, decision)
+        return await self._through_gate(scope, call, held, fitted, context, conversation)
+
+    async def _through_gate(
+        self,
+        scope: Scope,
+        call: StoredCall,
+        held: HeldTool,
+        fitted: Fitted,
+        context: CallContext,
+        conversation: Conversation,
+    ) -> Admission:
+        decision = gate.decide(
+            held.spec,
+            await _opinion(held, context, fitted.arguments),
+            autonomous=conversation.autonomous,
+            grant=grants.covering(held.spec.name, fitted.arguments, conversation.auto_approve),
+            may_have_happened=held.spec.effect != "read"
+            and any(
+                earlier.tool == call.name and earlier.arguments_sha256 == fitted.sha256
+                for earlier in scope.unknown_outcomes
+            ),
+        )
+        match decision:
+            case gate.Allow():
+                return Admitted(
+                    call,
+                    held,
+                    fitted,
+                    context,
+                    decision.verdict,
+                    decision.rule,
+                    decision.token,
+                    decision.target_state,
+                )
+            case gate.Deny():
+                return self._refusal(
+                    scope,
+                    call,
+                    decision.text,
+                    arguments_json=fitted.json,
+                    verdict="refused",
+                    reason=decision.rule,
+                )
+            case gate.AskPerson():
+                return Asking(call, _draft(scope, held, fitted, decision))
+
+    def _approved(
+        self,
+        scope: Scope,
+        call: StoredCall,
+        held: HeldTool,
+        fitted: Fitted,
+        context: CallContext,
+        decision: Approval,
+    ) -> Admission:
+        """What a person approved is what runs, or nothing does (PIP-092, TRN-132)."""
+        shown = digest(decision.arguments)
+        same = hmac.compare_digest(fitted.sha256, decision.arguments_sha256) and hmac.compare_digest(
+            shown, decision.arguments_sha256
+        )
+        if not same or decision.tool != call.name or decision.kind != "tool":
+            text = load("orchestrator").text(scope.locale, "calls.decision.differs")
+            return self._refusal(scope, call, text, arguments_json=fitted.json, verdict="refused")
+        return Admitted(
+            call,
+            held,
+            fitted,
+            context,
+            "approved",
+            decision.decided_by or "",
+            decision.token,
+            decision.target_state,
+        )
+
+    def _unreadable(self, scope: Scope, call: StoredCall) -> CallOutcome:
+        words = load("orchestrator")
+        parts = [call.broken] if call.broken else []
+        if call.cut_off:
+            parts.append(words.text(scope.locale, "calls.cut_off"))
+        return self._refusal(scope, call, " ".join(parts))
+
+    def _unknown(self, scope: Scope, call: StoredCall) -> CallOutcome:
+        words = load("orchestrator")
+        near = scope.toolbox.nearest(call.name)
+        name = call.name[:80]
+        if near:
+            names = ", ".join(f"`{each}`" for each in near)
+            text = words.text(scope.locale, "calls.unknown_tool.near", tool=name, names=names)
+        else:
+            text = words.text(scope.locale, "calls.unknown_tool.none", tool=name)
+        return self._refusal(scope, call, text)
+
+    def _refusal(
+        self,
+        scope: Scope,
+        call: StoredCall,
+        text: str,
+        *,
+        arguments_json: str = "{}",
+        verdict: GateVerdict = "failed",
+        reason: str = "",
+        terminate: bool = False,
+    ) -> CallOutcome:
+        return self._results.outcome(
+            call,
+            failed(text, terminate=terminate, refused=verdict == "refused"),
+            locale=scope.locale,
+            ceiling=ceiling_of(scope.agent),
+            verdict=verdict,
+            reason=reason,
+            arguments_json=arguments_json,
+        )
+
+    def _context(self, scope: Scope, call: StoredCall, conversation: Conversation) -> CallContext:
+        return CallContext(
+            agent_id=scope.agent.id,
+            conversation_id=conversation.id,
+            run_id=scope.run_id,
+            call_id=call.id,
+            workspace=self._grant_for(scope.agent),
+            locale=scope.locale,
+            channel=conversation.channel,
+            source=scope.source,
+            autonomous=conversation.autonomous,
+            budget_left_usd=scope.budget_left_usd,
+            output_chars=scope.agent.tool_output_chars,
+        )
+
+
+def ceiling_of(agent: Agent) -> Ceiling:
+    """How much of one result the agent's model is given."""
+    if agent.own_output_ceiling:
+        return Ceiling(agent.tool_output_chars, None)
+    return Ceiling(agent.tool_output_chars)
+
+
+def _prepare(held: HeldTool) -> Callable[[Mapping[str, Any]], Any] | None:
+    if not held.spec.prepares_arguments:
+        return None
+
+    async def prepare(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            return await held.host.prepare(held.spec.name, arguments)
+        except CannotPrepare:
+            return arguments
+
+    return prepare
+
+
+async def _opinion(
+    held: HeldTool, context: CallContext, arguments: Mapping[str, Any]
+) -> Verdict | gate.Unjudged:
+    if not held.spec.judges:
+        return NoOpinion()
+    try:
+        return await held.host.judge(held.spec.name, context, arguments)
+    except (TimeoutError, CannotJudge):
+        return gate.Unjudged()
+
+
+def _draft(scope: Scope, held: HeldTool, fitted: Fitted, ask: gate.AskPerson) -> ApprovalDraft:
+    question = ask.cause == "question"
+    reason = ask.reason
+    if ask.cause == "repeated":
+        reason = load("orchestrator").text(scope.locale, "calls.reason.repeated")
+    options, default = question_of(fitted.arguments) if question else ((), None)
+    return ApprovalDraft(
+        kind="question" if question else "tool",
+        tool=held.spec.name,
+        arguments_json=fitted.json,
+        arguments_sha256=fitted.sha256,
+        reason=reason,
+        rule=ask.rule,
+        summary=summary(held.spec, fitted.arguments, scope.locale),
+        preview=ask.preview,
+        options=options,
+        default_answer=default,
+        may_always=ask.may_always,
+        grants=grants.offered(held.spec.name, fitted.arguments) if ask.may_always else (),
+        token=ask.token,
+        target_state=ask.target_state,
+    )

@@ -1,0 +1,44 @@
+"""What a person who is asked reads first: one sentence about the call (TRN-218, FLD-025)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from services.common.shown_text import shown
+from services.common.toolhost import exact_json
+from services.common.toolhost.contract import ToolSpec
+from services.common.wording import Locale
+from services.orchestrator.calls.gate import ASK_USER
+
+_PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_]+)\}")
+# Of one argument within the sentence; the card shows all arguments in full besides.
+_ARGUMENT_CHARS = 200
+_QUESTION_CHARS = 4000
+_MOST_OPTIONS = 20
+_OPTION_CHARS = 500
+
+
+def summary(spec: ToolSpec, arguments: Mapping[str, Any], locale: Locale) -> str:
+    """The tool's own sentence with its arguments put in, or its label; a question as it is asked."""
+    if spec.name == ASK_USER:
+        return shown(str(arguments.get("question", ""))[:_QUESTION_CHARS], locale)
+    template = spec.card or spec.label
+    return _PLACEHOLDER.sub(lambda hit: _argument(arguments.get(hit[1]), locale), template)
+
+
+def question_of(arguments: Mapping[str, Any]) -> tuple[Sequence[str], str | None]:
+    """Options and default of a question (TRN-220)."""
+    options = arguments.get("options")
+    listed = [str(option)[:_OPTION_CHARS] for option in options] if isinstance(options, list) else []
+    default = arguments.get("default")
+    return tuple(listed[:_MOST_OPTIONS]), str(default) if default is not None else None
+
+
+def _argument(value: Any, locale: Locale) -> str:
+    if value is None:
+        return "…"
+    text = value if isinstance(value, str) else exact_json.dumps(value)
+    line = shown(text[:_ARGUMENT_CHARS], locale).replace("\n", "⏎")
+    return f"{line}…" if len(text) > _ARGUMENT_CHARS else line

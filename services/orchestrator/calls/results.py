@@ -1,0 +1,165 @@
+"""From what a host gave back to what the model, the product and the run step get."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from services.common.ceiling import Cut, limit
+from services.common.ceiling.limit import STRUCTURE_CHARS
+from services.common.toolhost import exact_json
+from services.common.toolhost.contract import ImageBlock, ToolResult, ToolSpec, text_result
+from services.common.wording import Locale, load
+from services.orchestrator.calls.contract import CallOutcome, StepKind
+from services.orchestrator.calls.masking import SecretMask
+from services.orchestrator.calls.steps import step_arguments, step_output
+from services.orchestrator.store.records import GateVerdict, StoredCall
+
+# What no database, provider or JSON text takes (FLD-014).
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+# Errors of commands stand at their end (PIP-081).
+_CUT_IN_THE_MIDDLE = frozenset({"shell_run"})
+# Of the details kept with a message.
+_MOST_DETAILS_CHARS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """How many characters of one result enter the context."""
+
+    chars: int
+    # JSON is held lower unless the agent's profile names a ceiling itself (TLS-121).
+    structure_chars: int | None = STRUCTURE_CHARS
+
+
+class ResultMaker:
+    """Makes outcomes of results.
+
+    Args:
+        mask: Of secret values this process knows.
+    """
+
+    def __init__(self, mask: SecretMask) -> None:
+        self._mask = mask
+
+    def outcome(
+        self,
+        call: StoredCall,
+        result: ToolResult,
+        *,
+        locale: Locale,
+        ceiling: Ceiling,
+        verdict: GateVerdict,
+        reason: str = "",
+        arguments_json: str = "{}",
+        ms: int | None = None,
+        spec: ToolSpec | None = None,
+        note: str = "",
+        cancelled: bool = False,
+        step_kind: StepKind = "tool",
+    ) -> CallOutcome:
+        """The outcome of `call`.
+
+        Args:
+            call: What was asked.
+            result: What the host gave, or what stands for it.
+            locale: Of the words around it.
+            ceiling: For the text.
+            verdict: Why it ran, or did not.
+            reason: Of the verdict.
+            arguments_json: As it ran, or would have.
+            ms: Of the effect; None when nothing ran.
+            spec: Of the tool, when there is one.
+            note: A line of the system after the output; never cut away.
+            cancelled: The turn was stopped while it ran.
+            step_kind: What run step it becomes.
+        """
+        text, replaced = _storable(self._mask.text(self._written(result, locale)))
+        words = load("orchestrator")
+        notes = [note] if note else []
+        if replaced:
+            notes.append(words.text(locale, "calls.results.replaced", count=replaced))
+        prefix = words.text(locale, "calls.results.error_prefix") if result.is_error else ""
+        ending = "".join(f"\n{each}" for each in notes)
+        room = max(1, ceiling.chars - len(prefix) - len(ending))
+        sized = spec is not None and spec.sizes_itself
+        cut: Cut = "head_and_tail" if call.name in _CUT_IN_THE_MIDDLE else "head"
+        limited = limit(
+            text,
+            room,
+            locale,
+            cut=cut,
+            structure_ceiling=None if sized else ceiling.structure_chars,
+            is_error=result.is_error,
+        )
+        ok = not result.is_error
+        final = f"{prefix}{limited.text}{ending}"[: ceiling.chars]
+        return CallOutcome(
+            call=call,
+            text=final,
+            ok=ok,
+            verdict=verdict,
+            reason=reason,
+            outcome=result.outcome,
+            ms=ms,
+            arguments_json=arguments_json,
+            cost_usd=result.cost_usd,
+            unknown_cost_calls=result.unknown_cost_calls,
+            details_json=self._details(result.details),
+            shortened=limited.how,
+            original_chars=limited.original_chars if limited.how else None,
+            images=[block for block in result.content if isinstance(block, ImageBlock)],
+            new_tools=result.new_tools,
+            terminate=result.terminate,
+            absent=result.absent,
+            cancelled=cancelled,
+            step_kind=step_kind,
+            # Without the prefix: its lengths are the message's own.
+            step_output=step_output(f"{limited.text}{ending}", ok=ok),
+            step_arguments=step_arguments(self._mask.text(arguments_json), locale),
+        )
+
+    def progress(self, text: str, details: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """Progress as it may be shown."""
+        return _storable(self._mask.text(text))[0], self._mask.details(details)
+
+    def _written(self, result: ToolResult, locale: Locale) -> str:
+        """The text of a result, which is never empty (TLS-061)."""
+        if result.text.strip():
+            return result.text
+        words = load("orchestrator")
+        if result.is_error:
+            return words.text(locale, "calls.results.silent_error")
+        if result.absent:
+            return words.text(locale, "calls.results.absent")
+        images = [block.path for block in result.content if isinstance(block, ImageBlock)]
+        if images:
+            return words.text(locale, "calls.results.pictures", paths=", ".join(images))
+        return words.text(locale, "calls.results.empty")
+
+    def _details(self, details: Mapping[str, Any]) -> str:
+        text = exact_json.dumps(_clean(self._mask.details(details))) if details else "{}"
+        if len(text) > _MOST_DETAILS_CHARS:
+            return exact_json.dumps({"left_out_chars": len(text)})
+        return text
+
+
+def failed(text: str, **fields: Any) -> ToolResult:
+    """An error result of a call that did not run."""
+    return replace(text_result(text, is_error=True, outcome="not_started"), **fields)
+
+
+def _storable(text: str) -> tuple[str, int]:
+    return _UNSTORABLE.subn("\ufffd", text)
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return _storable(value)[0]
+    if isinstance(value, Mapping):
+        return {_storable(str(key))[0]: _clean(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(inner) for inner in value]
+    return value

@@ -1,0 +1,1 @@
+"""The providers: who can be asked for a reply, and how."""

@@ -1,0 +1,149 @@
+"""One model call of a turn: the prompt, the stream to watchers, the steps of its routes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import assert_never
+
+from crew.v1 import conversations_pb2, events_pb2
+
+from services.common.times import utc_now
+from services.common.wording import Catalogue
+from services.orchestrator.calls.toolbox import Toolbox
+from services.orchestrator.context.prompt import assemble
+from services.orchestrator.models.contract import (
+    CallDelta,
+    Completed,
+    ModelRequest,
+    Reply,
+    Route,
+    RouteGivenUp,
+    Served,
+    Started,
+    TextDelta,
+    Thinking,
+    ToolDeclaration,
+)
+from services.orchestrator.models.facade import Models
+from services.orchestrator.store.records import Message
+from services.orchestrator.turns.turn import Turn
+from services.orchestrator.turns.writes import TurnWrites
+
+MessageView = Callable[[Message], conversations_pb2.Message]
+
+
+class Asking:
+    """Makes model calls for turns and shows what comes.
+
+    Args:
+        models: The providers behind their routes.
+        writes: For steps of routes that were given up.
+        catalogue: Sentences for what failed.
+        view: A stored message as people and programs see it.
+        clock: The present moment, for the prompt's date line.
+    """
+
+    def __init__(
+        self,
+        *,
+        models: Models,
+        writes: TurnWrites,
+        catalogue: Catalogue,
+        view: MessageView,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._models = models
+        self._writes = writes
+        self._catalogue = catalogue
+        self._view = view
+        self._clock = clock
+
+    async def ask(self, turn: Turn, toolbox: Toolbox) -> Reply:
+        """Ask the agent's routes for the next reply.
+
+        Raises:
+            ModelError: No whole reply came; nothing or part of it was shown.
+        """
+        reply: Reply | None = None
+        async for event in self._models.stream(self._request(turn, toolbox)):
+            match event:
+                case TextDelta(text=text):
+                    turn.shown += text
+                    self._publish(turn, events_pb2.TurnEvent(text_delta=events_pb2.TextDelta(text=text)))
+                case Thinking():
+                    self._publish(turn, events_pb2.TurnEvent(thinking=events_pb2.Thinking()))
+                case CallDelta():
+                    pass
+                case Started(route=route):
+                    turn.model_step = turn.recorder.open("model", route=str(route))
+                    turn.served_by = None
+                case Served(route=route):
+                    turn.served_by = route
+                case RouteGivenUp():
+                    await self._given_up(turn, event)
+                case Completed(reply=completed):
+                    reply = completed
+                case _:
+                    assert_never(event)
+        assert reply is not None, "a stream of model events ends with Completed or raises"
+        self._close_step(turn, reply)
+        return reply
+
+    def said(self, turn: Turn, message: Message) -> None:
+        """Show the stored reply as a whole."""
+        whole = events_pb2.AssistantMessage(message=self._view(message))
+        self._publish(turn, events_pb2.TurnEvent(assistant_message=whole))
+
+    def _request(self, turn: Turn, toolbox: Toolbox) -> ModelRequest:
+        prompt = assemble(turn.agent, toolbox.specs, turn.log, turn.locale, self._clock())
+        return ModelRequest(
+            routes=[Route.parse(route) for route in turn.agent.routes],
+            system=prompt.system,
+            messages=prompt.messages,
+            tools=[ToolDeclaration(spec.name, spec.description, spec.parameters) for spec in toolbox.specs],
+            reasoning=turn.agent.reasoning,
+            agent_id=turn.agent.id,
+            stable_system_chars=prompt.stable_chars,
+        )
+
+    async def _given_up(self, turn: Turn, event: RouteGivenUp) -> None:
+        error = self._catalogue.text(turn.locale, event.error.key, **event.error.values)
+        following = str(event.next_route) if event.next_route else ""
+        step = turn.model_step
+        if step is None:
+            step = turn.recorder.open("fallback", route=str(event.route))
+        # The waiting model step becomes the record of the attempt; the next route opens its own.
+        step.kind = "fallback"
+        turn.recorder.close(step, ms=event.ms, error=error, next_route=following)
+        turn.model_step = None
+        await self._writes.step(turn, step)
+        self._publish(
+            turn,
+            events_pb2.TurnEvent(
+                route_fallback=events_pb2.RouteFallback(
+                    route=str(event.route), error=error, next_route=following
+                )
+            ),
+        )
+
+    @staticmethod
+    def _close_step(turn: Turn, reply: Reply) -> None:
+        if turn.model_step is None:
+            turn.model_step = turn.recorder.open("model", route=str(reply.route))
+        usage = reply.usage
+        turn.recorder.close(
+            turn.model_step,
+            ms=reply.ms,
+            route=str(reply.route),
+            first_token_ms=reply.first_token_ms,
+            cost_usd=reply.cost_usd,
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            cached_tokens=usage.cached_tokens,
+            reasoning_tokens=usage.reasoning_tokens,
+        )
+
+    @staticmethod
+    def _publish(turn: Turn, event: events_pb2.TurnEvent) -> None:
+        turn.stream.publish(event)

@@ -1,0 +1,199 @@
+"""What callers of any channel do with turns: one set of application functions (TRN-034).
+
+Servicers, the web's and automation's alike, go through this and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from crew.v1 import events_pb2
+
+from services.common.errors import NotFound
+from services.orchestrator.store import conversations, queue, runs
+from services.orchestrator.store.pool import Database
+from services.orchestrator.turns.activity import Activity
+from services.orchestrator.turns.decisions import Decided, Decisions
+from services.orchestrator.turns.inbound import Inbound, Joined, Opened
+from services.orchestrator.turns.runner import STOP_SECONDS, TurnRunner
+from services.orchestrator.turns.stream import Streams, TurnStream
+from services.orchestrator.turns.upkeep import Upkeep
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """What a stop took away."""
+
+    # Texts of waiting messages, in the order they were sent.
+    cleared: list[str]
+    cancelled: bool
+
+
+class TurnDesk:
+    """Send, watch, stop, decide.
+
+    Args:
+        database: Holds conversations.
+        inbound: Takes messages in.
+        decisions: Settles requests.
+        runner: Drives the turns of this process.
+        upkeep: Knows this process's instance and reaches the others.
+        streams: Where running turns are watched.
+        activity: Told of conversations that got a title.
+    """
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        inbound: Inbound,
+        decisions: Decisions,
+        runner: TurnRunner,
+        upkeep: Upkeep,
+        streams: Streams,
+        activity: Activity,
+    ) -> None:
+        self._database = database
+        self._inbound = inbound
+        self._decisions = decisions
+        self._runner = runner
+        self._upkeep = upkeep
+        self.streams = streams
+        self._activity = activity
+
+    async def send(
+        self, conversation_id: str, text: str, *, source: str, request_id: str | None = None
+    ) -> TurnStream:
+        """Take a message in; the stream is the turn's, or holds one ``queued`` event.
+
+        Raises:
+            CrewError: See `Inbound.send`.
+        """
+        accepted = await self._inbound.send(
+            conversation_id, text, source=source, request_id=request_id, instance=self._upkeep.instance
+        )
+        match accepted:
+            case Opened(claim=claim, run=run, conversation=conversation, title=title):
+                stream = self._runner.start(claim, run, conversation)
+                if title:
+                    self._activity.conversation_changed(conversation_id, title=title)
+                return stream
+            case Joined(item=item):
+                queued = events_pb2.Queued(item_id=item.id, kind=item.kind, position=item.position)
+                return _single(conversation_id, "", events_pb2.TurnEvent(queued=queued))
+        if stream_of_run := self.streams.of_run(conversation_id, accepted.run_id):
+            return stream_of_run
+        return await self._final(conversation_id, accepted.run_id)
+
+    async def conversation_for(
+        self, *, agent_id: str | None, channel: str, conversation_id: str | None
+    ) -> str:
+        """See `Inbound.conversation_for`."""
+        return await self._inbound.conversation_for(
+            agent_id=agent_id, channel=channel, conversation_id=conversation_id
+        )
+
+    async def agent_of(self, conversation_id: str) -> str:
+        """The id of the agent a conversation belongs to; empty when it is gone."""
+        async with self._database.connection() as connection:
+            conversation = await conversations.get(connection, conversation_id)
+        return conversation.agent_id if conversation else ""
+
+    async def watch(self, conversation_id: str, *, last_run_id: str | None = None) -> TurnStream | None:
+        """The running turn's stream; the one just ended if the watcher had begun with it; else None.
+
+        Raises:
+            NotFound: No such conversation.
+        """
+        async with self._database.connection() as connection:
+            if await conversations.get(connection, conversation_id) is None:
+                raise NotFound("NO_CONVERSATION", "error.no_conversation", id=conversation_id)
+        if live := self.streams.live(conversation_id):
+            return live
+        return self.streams.of_run(conversation_id, last_run_id) if last_run_id else None
+
+    async def stop(self, conversation_id: str) -> Stopped:
+        """Empty the queue, then stop the turn, whoever runs it (TRN-088 to 091).
+
+        Raises:
+            NotFound: No such conversation.
+        """
+        async with self._database.transaction() as connection:
+            if await conversations.lock(connection, conversation_id) is None:
+                raise NotFound("NO_CONVERSATION", "error.no_conversation", id=conversation_id)
+            items = await queue.waiting(connection, conversation_id)
+            await queue.forget_requests(connection, conversation_id, [item.id for item in items])
+            await queue.take(connection, conversation_id)
+        cancelled = await self._runner.stop(conversation_id) or await self._upkeep.stop_elsewhere(
+            conversation_id, seconds=STOP_SECONDS
+        )
+        return Stopped([item.text for item in items], cancelled)
+
+    async def decide(
+        self, approval_id: str, *, conversation_id: str | None, approve: bool, always: bool, by: str
+    ) -> TurnStream:
+        """Approve or deny; the stream is the resumed turn's.
+
+        Raises:
+            CrewError: See `Decisions.decide`.
+        """
+        return self._resumed(
+            await self._decisions.decide(
+                approval_id,
+                conversation_id=conversation_id,
+                approve=approve,
+                always=always,
+                by=by,
+                instance=self._upkeep.instance,
+            )
+        )
+
+    async def answer(
+        self, approval_id: str, *, conversation_id: str | None, answer: str, by: str
+    ) -> TurnStream:
+        """Answer a question; the stream is the resumed turn's.
+
+        Raises:
+            CrewError: See `Decisions.answer`.
+        """
+        return self._resumed(
+            await self._decisions.answer(
+                approval_id,
+                conversation_id=conversation_id,
+                answer=answer,
+                by=by,
+                instance=self._upkeep.instance,
+            )
+        )
+
+    def _resumed(self, decided: Decided) -> TurnStream:
+        return self._runner.start(decided.claim, decided.run, decided.conversation)
+
+    async def _final(self, conversation_id: str, run_id: str) -> TurnStream:
+        """The last event of a turn that is over, from its record (GTW-080)."""
+        async with self._database.connection() as connection:
+            run = await runs.get(connection, run_id)
+            conversation = await conversations.get(connection, conversation_id)
+        assert conversation is not None, "its row was locked a moment ago"
+        if run is None:
+            raise NotFound("NO_RUN", "error.no_run", id=run_id)
+        totals: dict[str, Any] = {
+            "steps": run.model_calls,
+            "spent_usd": conversation.spent_usd,
+            "unknown_cost_calls": conversation.unknown_cost_calls,
+        }
+        match run.status:
+            case "done":
+                event = events_pb2.TurnEvent(done=events_pb2.Done(text=run.summary, **totals))
+            case "halted":
+                event = events_pb2.TurnEvent(halted=events_pb2.Halted(reason=run.summary, **totals))
+            case _:
+                event = events_pb2.TurnEvent(error=events_pb2.Failed(message=run.summary))
+        return _single(conversation_id, run_id, event)
+
+
+def _single(conversation_id: str, run_id: str, event: events_pb2.TurnEvent) -> TurnStream:
+    stream = TurnStream(conversation_id, run_id)
+    stream.publish(event)
+    return stream

@@ -1,0 +1,289 @@
+"""The turns that run in this process: starting, stopping, ending and handing them over."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from crew.v1 import events_pb2
+
+from services.common.errors import Unavailable
+from services.common.wording import Catalogue, Locale
+from services.orchestrator.agents.agents import Agents
+from services.orchestrator.calls import closing
+from services.orchestrator.store import messages, runs, turns
+from services.orchestrator.store.pool import Database, DatabaseLost
+from services.orchestrator.store.records import Conversation, RunStatus
+from services.orchestrator.store.turns import Claim, ClaimLost
+from services.orchestrator.turns.activity import Activity
+from services.orchestrator.turns.loop import TurnLoop
+from services.orchestrator.turns.recorder import RunRecorder, run_message
+from services.orchestrator.turns.stream import Streams, TurnStream
+from services.orchestrator.turns.turn import (
+    Done,
+    Ending,
+    Failed,
+    Halted,
+    StopReason,
+    Turn,
+    Waiting,
+)
+from services.orchestrator.turns.views import approval_view
+from services.orchestrator.turns.writes import TurnWrites
+
+log = structlog.get_logger(__name__)
+
+# How long a stop waits for the turn's end before it answers all the same, in seconds.
+STOP_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class _Live:
+    turn: Turn | None
+    task: asyncio.Task[None]
+    stop_reason: StopReason | None = None
+
+    def stop(self, reason: StopReason) -> None:
+        if self.stop_reason is None:
+            self.stop_reason = reason
+            if self.turn is not None:
+                self.turn.stop_reason = reason
+            self.task.cancel()
+
+
+class TurnRunner:
+    """Drives turns, one task each.
+
+    Args:
+        database: Holds what turns write.
+        writes: The turns' transactions.
+        loop: Runs one turn.
+        agents: Who answers.
+        streams: Where watchers find a running turn.
+        activity: The live view over all runs.
+        catalogue: Sentences for how turns end.
+        locale: Of everything the crew says.
+    """
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        writes: TurnWrites,
+        loop: TurnLoop,
+        agents: Agents,
+        streams: Streams,
+        activity: Activity,
+        catalogue: Catalogue,
+        locale: Locale,
+    ) -> None:
+        self._database = database
+        self._writes = writes
+        self._loop = loop
+        self._agents = agents
+        self._streams = streams
+        self._activity = activity
+        self._catalogue = catalogue
+        self._locale: Locale = locale
+        self._live: dict[str, _Live] = {}
+        self._closing = False
+        # Told which conversation became free, so that what waits in it can be answered.
+        self.freed: asyncio.Queue[str] = asyncio.Queue()
+
+    @property
+    def running(self) -> int:
+        """How many turns run here."""
+        return len(self._live)
+
+    def start(
+        self, claim: Claim, run: runs.Run, conversation: Conversation, *, recovered: bool = False
+    ) -> TurnStream:
+        """Begin, or go on with, a turn whose claim is held; its stream exists when this returns.
+
+        Raises:
+            Unavailable: The process is stopping; the claim is left for whoever takes it over.
+        """
+        if self._closing:
+            raise Unavailable("STOPPING", "error.stopping")
+        stream = self._streams.open(claim.conversation_id, run.id)
+        task = asyncio.create_task(
+            self._drive(claim, run, conversation, stream, recovered), name=f"turn {claim.conversation_id}"
+        )
+        self._live[claim.conversation_id] = _Live(None, task)
+        return stream
+
+    async def stop(self, conversation_id: str) -> bool:
+        """End the turn of a conversation because a person said so; False when none runs here.
+
+        Returns when the turn has ended, its processes included, at the latest after `STOP_SECONDS`.
+        """
+        live = self._live.get(conversation_id)
+        if live is None:
+            return False
+        live.stop("person")
+        await asyncio.wait({live.task}, timeout=STOP_SECONDS)
+        return True
+
+    async def abandon_all(self, reason: StopReason) -> None:
+        """Let go of every turn without ending it: another process, or the next start, goes on."""
+        tasks = [live.task for live in self._live.values()]
+        for live in list(self._live.values()):
+            live.stop(reason)
+        if tasks:
+            await asyncio.wait(tasks, timeout=STOP_SECONDS)
+
+    async def close(self) -> None:
+        """Take no more turns and hand over those that run."""
+        self._closing = True
+        await self.abandon_all("shutdown")
+
+    async def _drive(
+        self, claim: Claim, run: runs.Run, conversation: Conversation, stream: TurnStream, recovered: bool
+    ) -> None:
+        turn: Turn | None = None
+        try:
+            turn = await self._prepare(claim, run, conversation, stream, recovered)
+            live = self._live[claim.conversation_id]
+            live.turn, turn.stop_reason = turn, live.stop_reason
+            ending = await self._loop.run(turn)
+            await self._conclude(turn, ending)
+        except asyncio.CancelledError:
+            if turn is None or turn.stop_reason != "person":
+                self._let_go(run.id, stream)
+                raise
+            await asyncio.shield(self._interrupt(turn))
+        except ClaimLost:
+            log.info("turn_taken_over", conversation_id=claim.conversation_id, run_id=run.id)
+            self._let_go(run.id, stream)
+        except DatabaseLost as error:
+            # Nothing more can be written: the claim is found again when Postgres answers.
+            log.warning("turn_lost_database", run_id=run.id, error=type(error).__name__)
+            self._let_go(run.id, stream)
+        except Exception:
+            log.exception("turn_failed", conversation_id=claim.conversation_id, run_id=run.id)
+            await self._fail(turn, claim, run, stream)
+        finally:
+            # The next turn of the conversation may have begun already.
+            ended = self._live.get(claim.conversation_id)
+            if ended is not None and ended.task is asyncio.current_task():
+                del self._live[claim.conversation_id]
+            self._streams.forget_later(stream)
+            self.freed.put_nowait(claim.conversation_id)
+
+    async def _prepare(
+        self, claim: Claim, run: runs.Run, conversation: Conversation, stream: TurnStream, recovered: bool
+    ) -> Turn:
+        agent = self._agents.get(conversation.agent_id)
+        if agent is None:
+            raise LookupError(f"agent {conversation.agent_id} is gone")
+        async with self._database.connection() as connection:
+            stored_log = await messages.log(connection, conversation.id)
+            steps = (await runs.steps(connection, [run.id]))[run.id]
+        recorder = RunRecorder(run_message(run, steps), self._activity)
+        wait = recorder.unfinished("approval")
+        recorder.status("running")
+        turn = Turn(
+            claim=claim,
+            conversation=conversation,
+            agent=agent,
+            source=run.source,
+            locale=self._locale,
+            stream=stream,
+            recorder=recorder,
+            log=stored_log,
+            model_calls=run.model_calls,
+            recovered=recovered,
+        )
+        if wait is not None:
+            recorder.close(wait)
+            await self._writes.step(turn, wait)
+        return turn
+
+    async def _conclude(self, turn: Turn, ending: Ending) -> None:
+        """Write how the turn ended, then say it: what is shown is always already true."""
+        conversation = turn.conversation
+        totals: dict[str, Any] = {
+            "steps": turn.model_calls,
+            "spent_usd": conversation.spent_usd,
+            "unknown_cost_calls": conversation.unknown_cost_calls,
+        }
+        match ending:
+            case Done(text=text):
+                self._status(turn, "done", " ".join(text.split())[:200])
+                event = events_pb2.TurnEvent(done=events_pb2.Done(text=text, **totals))
+            case Halted(reason=reason, text=sentence):
+                await self._writes.finish(turn, "halted", reason)
+                self._status(turn, "halted", reason)
+                text = sentence or self._catalogue.text(
+                    turn.locale, f"turn.halted.{reason}", **self._halt_values(turn)
+                )
+                event = events_pb2.TurnEvent(halted=events_pb2.Halted(reason=reason, text=text, **totals))
+            case Failed(message=message, summary=summary):
+                await self._writes.finish(turn, "error", summary or message)
+                self._status(turn, "error", summary or message)
+                event = events_pb2.TurnEvent(error=events_pb2.Failed(message=message))
+            case Waiting(approval=approval):
+                self._status(turn, "awaiting_approval")
+                event = events_pb2.TurnEvent(
+                    approval_required=events_pb2.ApprovalRequired(approval=approval_view(approval))
+                )
+        turn.stream.publish(event)
+
+    async def _interrupt(self, turn: Turn) -> None:
+        """End a turn that a person stopped (TRN-092 to 095)."""
+        try:
+            self._end_open_steps(turn)
+            async with self._database.connection() as connection:
+                calls = await messages.open_calls(connection, turn.conversation_id)
+            closed = [closing.close(call, "interrupted", turn.locale) for call in calls]
+            await self._writes.interrupted(turn, "interrupted", closed)
+        except ClaimLost:
+            self._let_go(turn.run_id, turn.stream)
+            return
+        except DatabaseLost as error:
+            log.warning("turn_lost_database", run_id=turn.run_id, error=type(error).__name__)
+            self._let_go(turn.run_id, turn.stream)
+            return
+        self._status(turn, "error", "interrupted")
+        sentence = self._catalogue.text(turn.locale, "turn.stopped")
+        turn.stream.publish(events_pb2.TurnEvent(error=events_pb2.Failed(message=sentence)))
+
+    async def _fail(self, turn: Turn | None, claim: Claim, run: runs.Run, stream: TurnStream) -> None:
+        """End a turn that met a fault of our own; the person reads that, the log has the rest."""
+        message = self._catalogue.text(self._locale, "turn.internal_error", run=run.id)
+        try:
+            if turn is not None:
+                self._end_open_steps(turn)
+                async with self._database.connection() as connection:
+                    calls = await messages.open_calls(connection, claim.conversation_id)
+                closed = [closing.close(call, "interrupted", self._locale) for call in calls]
+                await self._writes.interrupted(turn, message, closed)
+                self._status(turn, "error", message)
+            else:
+                async with self._database.transaction() as connection:
+                    await turns.release(connection, claim)
+                    await runs.set_status(connection, run.id, "error", message)
+                self._activity.forget(run.id)
+        except (ClaimLost, *DatabaseLost):
+            self._let_go(run.id, stream)
+            return
+        stream.publish(events_pb2.TurnEvent(error=events_pb2.Failed(message=message)))
+
+    def _end_open_steps(self, turn: Turn) -> None:
+        if turn.model_step is not None:
+            turn.recorder.close(turn.model_step, error="interrupted")
+        for step in turn.call_steps.values():
+            if not step.HasField("ms"):
+                turn.recorder.close(step, ok=False)
+
+    def _halt_values(self, turn: Turn) -> dict[str, object]:
+        return {"steps": turn.agent.max_steps, "cap": f"{turn.conversation.cost_cap_usd:.2f}"}
+
+    def _status(self, turn: Turn, status: RunStatus, summary: str = "") -> None:
+        turn.recorder.status(status, summary)
+
+    def _let_go(self, run_id: str, stream: TurnStream) -> None:
+        self._activity.forget(run_id)
+        stream.abandon()

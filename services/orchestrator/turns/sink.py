@@ -1,0 +1,127 @@
+"""Where the call pipeline says what happens in a turn: events for watchers, steps, the audit trail."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from crew.v1 import events_pb2, runs_pb2
+
+from services.orchestrator.calls.contract import CallOutcome
+from services.orchestrator.store.audit import AuditedCall
+from services.orchestrator.store.records import GateVerdict, StoredCall
+from services.orchestrator.turns.turn import Turn
+from services.orchestrator.turns.writes import TurnWrites
+
+# Of an argument list in the audit trail.
+_SHORT_CHARS = 400
+
+
+class TurnSink:
+    """The `CallSink` of one batch."""
+
+    def __init__(self, turn: Turn, writes: TurnWrites) -> None:
+        self._turn = turn
+        self._writes = writes
+
+    async def announced(self, call: StoredCall) -> None:
+        """Show the call with the arguments as the model wrote them."""
+        self._publish(tool_call=events_pb2.ToolCall(id=call.id, name=call.name, arguments=call.arguments))
+
+    async def progress(self, call_id: str, text: str, details: Mapping[str, Any]) -> None:
+        """Show how far a running call is."""
+        told = orjson.dumps(details).decode()
+        self._publish(tool_progress=events_pb2.ToolProgress(id=call_id, text=text, details=told))
+
+    async def starting(
+        self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str
+    ) -> None:
+        """Open the call's step and record why it may run; committed before this returns."""
+        step = self._turn.recorder.open(
+            "tool",
+            name=call.name,
+            arguments=_step_arguments({}),
+            tool_call_id=call.id,
+            verdict=allowed_by,
+        )
+        self._turn.call_steps[call.id] = step
+        await self._writes.starting(
+            self._turn, self._audited(call, arguments_json), step, allowed_by, rule[:500]
+        )
+
+    async def ended(self, outcome: CallOutcome) -> None:
+        """Close the step and show the result."""
+        self._close_step(outcome)
+        result = events_pb2.ToolResult(
+            id=outcome.call.id,
+            name=outcome.call.name,
+            ok=outcome.ok,
+            output=outcome.step_output,
+            ms=outcome.ms or 0,
+            calls="[]",
+        )
+        if outcome.cost_usd is not None:
+            result.cost_usd = outcome.cost_usd
+        if outcome.shortened is not None:
+            result.shortened = outcome.shortened
+        if outcome.original_chars is not None:
+            result.original_chars = outcome.original_chars
+        self._publish(tool_result=result)
+
+    async def store(self, outcomes: Sequence[CallOutcome]) -> None:
+        """Store the tool messages in the order written."""
+        steps = [self._step_of(outcome) for outcome in outcomes]
+        entries = [self._audited(outcome.call, outcome.arguments_json) for outcome in outcomes]
+        await self._writes.outcomes(self._turn, outcomes, steps, entries)
+        for outcome in outcomes:
+            self._turn.call_steps.pop(outcome.call.id, None)
+
+    def _close_step(self, outcome: CallOutcome) -> None:
+        turn = self._turn
+        step = turn.call_steps.get(outcome.call.id)
+        if outcome.step_kind == "note":
+            if step is not None:
+                turn.recorder.drop(step)
+            turn.call_steps[outcome.call.id] = turn.recorder.note("note", text=outcome.step_output)
+            return
+        if step is None:
+            step = turn.recorder.open("tool", name=outcome.call.name, tool_call_id=outcome.call.id)
+            turn.call_steps[outcome.call.id] = step
+        turn.recorder.close(
+            step,
+            ms=outcome.ms or 0,
+            arguments=_step_arguments(outcome.step_arguments),
+            ok=outcome.ok,
+            output=outcome.step_output,
+            verdict=outcome.verdict,
+            text=outcome.reason or None,
+            cost_usd=outcome.cost_usd,
+            shortened=outcome.shortened,
+            original_chars=outcome.original_chars,
+        )
+
+    def _step_of(self, outcome: CallOutcome) -> runs_pb2.RunStep:
+        if outcome.call.id not in self._turn.call_steps:
+            self._close_step(outcome)
+        return self._turn.call_steps[outcome.call.id]
+
+    def _audited(self, call: StoredCall, arguments_json: str) -> AuditedCall:
+        short = arguments_json if len(arguments_json) <= _SHORT_CHARS else f"{arguments_json[:_SHORT_CHARS]}…"
+        return AuditedCall(
+            agent_id=self._turn.agent.id,
+            conversation_id=self._turn.conversation_id,
+            run_id=self._turn.run_id,
+            call_id=call.id,
+            tool=call.name,
+            arguments_sha256=hashlib.sha256(arguments_json.encode()).digest(),
+            arguments_short=short,
+        )
+
+    def _publish(self, **event: Any) -> None:
+        self._turn.stream.publish(events_pb2.TurnEvent(**event))
+
+
+def _step_arguments(arguments: Mapping[str, str]) -> str:
+    return orjson.dumps(dict(arguments)).decode()

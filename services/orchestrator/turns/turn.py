@@ -1,0 +1,102 @@
+"""One turn while it is worked on here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from crew.v1 import runs_pb2
+
+from services.common.wording import Locale
+from services.orchestrator.agents.profile import Agent
+from services.orchestrator.calls.loop_guard import LoopGuard
+from services.orchestrator.models.contract import Route
+from services.orchestrator.store.records import Approval, Conversation, HaltReason, Message
+from services.orchestrator.store.turns import Claim
+from services.orchestrator.turns.recorder import RunRecorder
+from services.orchestrator.turns.stream import TurnStream
+
+StopReason = Literal["person", "shutdown", "lost"]
+
+
+@dataclass(slots=True)
+class Turn:
+    """What the loop knows of the turn it runs; the truth is in Postgres."""
+
+    claim: Claim
+    conversation: Conversation
+    agent: Agent
+    source: str
+    locale: Locale
+    stream: TurnStream
+    recorder: RunRecorder
+    # The whole log: only the holder of the claim adds to it.
+    log: list[Message]
+    # Model calls made so far, those before a pause included (TRN-105).
+    model_calls: int = 0
+    # Taken up after its process died: open calls run again only when that is safe (TRN-148).
+    recovered: bool = False
+    guard: LoopGuard = field(default_factory=LoopGuard)
+    # What the agent said in this turn, in order (TRN-043).
+    said: list[str] = field(default_factory=list)
+    # The model was asked once more after a reply without a word (FLD-006).
+    asked_for_words: bool = False
+    stop_reason: StopReason | None = None
+    # Text of the model call at hand that watchers have seen and the log has not.
+    shown: str = ""
+    # The route that has begun to answer and has not finished: leaving costs an unknown price.
+    served_by: Route | None = None
+    # Run step of the model call, or of the tool calls by id, that is open now.
+    model_step: runs_pb2.RunStep | None = None
+    call_steps: dict[str, runs_pb2.RunStep] = field(default_factory=dict)
+
+    @property
+    def conversation_id(self) -> str:
+        """Of the conversation."""
+        return self.claim.conversation_id
+
+    @property
+    def run_id(self) -> str:
+        """Of the run that records this turn."""
+        return self.claim.run_id
+
+    @property
+    def budget_left_usd(self) -> float | None:
+        """What may still be spent in this conversation; None without a cap."""
+        cap = self.conversation.cost_cap_usd
+        return max(0.0, cap - self.conversation.spent_usd) if cap > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The agent answered."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Halted:
+    """The turn was ended by a limit."""
+
+    reason: HaltReason
+    # A sentence in place of the reason's own, where there is more to say.
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The turn could not go on; the sentence is for the person."""
+
+    message: str
+    # Of the run; a code under status ``error``.
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The turn waits for a person."""
+
+    approval: Approval
+
+
+Ending = Done | Halted | Failed | Waiting

@@ -1,0 +1,324 @@
+"""What a turn writes, each in one transaction that asks whether the turn is still its own.
+
+Nothing here decides; the loop and the pipeline do. After each commit the turn's copies follow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from uuid import uuid4
+
+from crew.v1 import runs_pb2
+
+from services.orchestrator.calls.contract import ApprovalDraft, CallOutcome
+from services.orchestrator.models.contract import Reply, Route
+from services.orchestrator.store import (
+    approvals,
+    audit,
+    conversations,
+    ledger,
+    messages,
+    queue,
+    runs,
+    turns,
+)
+from services.orchestrator.store.messages import NewMessage
+from services.orchestrator.store.pool import Connection, Database
+from services.orchestrator.store.records import (
+    Approval,
+    Conversation,
+    GateVerdict,
+    Message,
+    RunStatus,
+    StoredCall,
+    Usage,
+)
+from services.orchestrator.turns.turn import Turn
+
+
+class TurnWrites:
+    """The transactions of running turns.
+
+    Every method raises `ClaimLost` when another process took the turn over, and the errors of
+    `DatabaseLost` when Postgres is away; both mean that nothing was written.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def take_steers(self, turn: Turn) -> int:
+        """Move waiting steer messages into the log as one message of the person (TRN-069, TRN-080).
+
+        Returns:
+            How many were taken.
+        """
+        async with self._database.connection() as connection:
+            if not await queue.any_steer(connection, turn.conversation_id):
+                return 0
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            items = await queue.take(connection, turn.conversation_id, kind="steer")
+            if not items:
+                return 0
+            text = "\n\n".join(item.text for item in items)
+            stored = await messages.append(
+                connection, turn.conversation_id, [NewMessage("user", "person", text, turn.run_id)]
+            )
+            await queue.requests_answered_by(
+                connection, turn.conversation_id, [item.id for item in items], turn.run_id
+            )
+            step = turn.recorder.note("steer", text=text if len(text) <= 200 else f"{text[:199]}…")
+            await turn.recorder.write(connection, step)
+        turn.log.extend(stored)
+        return len(items)
+
+    async def reply(self, turn: Turn, reply: Reply, calls: Sequence[StoredCall]) -> Message:
+        """Store what the model said, and what it cost (TRN-258, TRN-259)."""
+        unknown = (1 if reply.cost_usd is None else 0) + len(reply.abandoned)
+        message = NewMessage(
+            "assistant",
+            "agent",
+            reply.text,
+            turn.run_id,
+            tool_calls=calls,
+            provider=reply.route.provider,
+            model=reply.route.model,
+            cost_usd=reply.cost_usd,
+            usage=_usage(reply),
+            opaque=reply.opaque,
+        )
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            stored = await messages.append(connection, turn.conversation_id, [message])
+            spent = await conversations.charge(
+                connection, turn.conversation_id, cost_usd=reply.cost_usd, unknown_calls=unknown
+            )
+            await runs.add(
+                connection, turn.run_id, model_calls=1, cost_usd=reply.cost_usd, unknown_calls=unknown
+            )
+            await self._abandoned(connection, turn, reply.abandoned)
+            if turn.model_step is not None:
+                await turn.recorder.write(connection, turn.model_step)
+        turn.log.extend(stored)
+        turn.recorder.spent(reply.cost_usd, unknown)
+        self._spent(turn, *spent)
+        return stored[0]
+
+    async def note(self, turn: Turn, text: str) -> None:
+        """Store a note of the loop in the user role (TRN-118, TRN-171)."""
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            turn.log.extend(
+                await messages.append(
+                    connection, turn.conversation_id, [NewMessage("user", "system", text, turn.run_id)]
+                )
+            )
+
+    async def starting(
+        self, turn: Turn, call: audit.AuditedCall, step: runs_pb2.RunStep, allowed_by: GateVerdict, rule: str
+    ) -> None:
+        """Record why a call may run, before it does (I1); an approved one counts as begun from here."""
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            if allowed_by == "approved":
+                await approvals.mark_started(connection, turn.conversation_id, call.call_id)
+            await audit.record(connection, "allowed", call, allowed_by=allowed_by, rule=rule)
+            await turn.recorder.write(connection, step)
+
+    async def outcomes(
+        self,
+        turn: Turn,
+        outcomes: Sequence[CallOutcome],
+        steps: Sequence[runs_pb2.RunStep],
+        entries: Sequence[audit.AuditedCall],
+    ) -> None:
+        """Store the results of calls in the order written, with their steps and their cost."""
+        stored_messages = [closing_message(outcome, turn.run_id) for outcome in outcomes]
+        cost = sum(outcome.cost_usd or 0 for outcome in outcomes)
+        unknown = sum(outcome.unknown_cost_calls for outcome in outcomes)
+        spent: tuple[float, int] | None = None
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            stored = await messages.append(connection, turn.conversation_id, stored_messages)
+            if cost or unknown:
+                spent = await conversations.charge(
+                    connection, turn.conversation_id, cost_usd=cost, unknown_calls=unknown
+                )
+                await runs.add(connection, turn.run_id, cost_usd=cost, unknown_calls=unknown)
+            await turn.recorder.write(connection, *steps)
+            for outcome, entry in zip(outcomes, entries, strict=True):
+                ran = outcome.ms is not None
+                await audit.record(
+                    connection,
+                    "ended" if ran else "withheld",
+                    entry,
+                    allowed_by=outcome.verdict,
+                    rule=outcome.reason[:500],
+                    ok=outcome.ok,
+                    ms=outcome.ms,
+                )
+        turn.log.extend(stored)
+        if spent is not None:
+            turn.recorder.spent(cost, unknown)
+            self._spent(turn, *spent)
+
+    async def pause(self, turn: Turn, call: StoredCall, draft: ApprovalDraft, ttl_seconds: int) -> Approval:
+        """Put a request before a person and give the conversation free; nothing runs (TRN-196)."""
+        step = turn.recorder.open(
+            "approval",
+            name=draft.tool,
+            arguments=draft.arguments_json,
+            tool_call_id=call.id,
+            text=draft.reason or draft.summary,
+            verdict="asked",
+        )
+        async with self._database.transaction() as connection:
+            await turns.release(connection, turn.claim)
+            approval = await approvals.create(
+                connection,
+                approval_id=str(uuid4()),
+                conversation_id=turn.conversation_id,
+                agent_id=turn.agent.id,
+                run_id=turn.run_id,
+                kind=draft.kind,
+                tool=draft.tool,
+                tool_call_id=call.id,
+                arguments=draft.arguments_json,
+                arguments_sha256=draft.arguments_sha256,
+                reason=draft.reason,
+                summary=draft.summary,
+                preview=draft.preview,
+                options=draft.options,
+                default_answer=draft.default_answer,
+                may_always=draft.may_always,
+                token=draft.token,
+                target_state=draft.target_state,
+                ttl_seconds=ttl_seconds,
+            )
+            await runs.set_status(connection, turn.run_id, "awaiting_approval")
+            await turn.recorder.write(connection, step)
+        return approval
+
+    async def finish(
+        self, turn: Turn, status: RunStatus, summary: str, *, unless_steered: bool = False
+    ) -> bool:
+        """End the run and give the conversation free.
+
+        Args:
+            turn: The turn.
+            status: Of the run.
+            summary: Of the run.
+            unless_steered: Leave the turn running when a steer message waits (TRN-073).
+
+        Returns:
+            False when a steer message waits and the turn is to go on.
+        """
+        async with self._database.transaction() as connection:
+            if unless_steered:
+                # The sender locks the conversation before it queues, so no steer slips in behind.
+                await conversations.lock(connection, turn.conversation_id)
+                if await queue.any_steer(connection, turn.conversation_id):
+                    return False
+            await turns.release(connection, turn.claim)
+            await runs.set_status(connection, turn.run_id, status, summary)
+            open_steps = [step for step in (turn.model_step, *turn.call_steps.values()) if step is not None]
+            await turn.recorder.write(connection, *open_steps)
+        return True
+
+    async def interrupted(self, turn: Turn, summary: str, closed: Sequence[CallOutcome]) -> None:
+        """End a turn that was cut off: what was shown stays, open calls get their results (TRN-094)."""
+        stored_messages = []
+        if turn.shown:
+            stored_messages.append(NewMessage("assistant", "agent", turn.shown, turn.run_id))
+        stored_messages += [closing_message(outcome, turn.run_id) for outcome in closed]
+        abandoned = [turn.served_by] if turn.served_by else []
+        async with self._database.transaction() as connection:
+            await turns.release(connection, turn.claim)
+            await messages.append(connection, turn.conversation_id, stored_messages)
+            await self._abandoned(connection, turn, abandoned)
+            if abandoned:
+                await conversations.charge(
+                    connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
+                )
+                await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
+            await runs.set_status(connection, turn.run_id, "error", summary)
+            open_steps = [step for step in (turn.model_step, *turn.call_steps.values()) if step is not None]
+            await turn.recorder.write(connection, *open_steps)
+
+    async def failed_call(self, turn: Turn, abandoned: Sequence[Route], partial_text: str) -> None:
+        """Record a model call that gave no whole reply: its price is unknown, its text stays."""
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            if partial_text:
+                turn.log.extend(
+                    await messages.append(
+                        connection,
+                        turn.conversation_id,
+                        [NewMessage("assistant", "agent", partial_text, turn.run_id)],
+                    )
+                )
+            await self._abandoned(connection, turn, abandoned)
+            spent = await conversations.charge(
+                connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
+            )
+            await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
+        self._spent(turn, *spent)
+
+    async def step(self, turn: Turn, step: runs_pb2.RunStep) -> None:
+        """Store one step by itself."""
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            await turn.recorder.write(connection, step)
+
+    async def reread(self, turn: Turn) -> Conversation:
+        """Follow what a person changed in the conversation meanwhile: autonomy, grants, cap (PIP-004)."""
+        async with self._database.connection() as connection:
+            current = await conversations.get(connection, turn.conversation_id)
+        if current is None:
+            raise turns.ClaimLost(turn.conversation_id)
+        turn.conversation = current
+        return current
+
+    async def _abandoned(self, connection: Connection, turn: Turn, routes: Sequence[Route]) -> None:
+        for route in routes:
+            await ledger.record(
+                connection,
+                "abandoned",
+                agent_id=turn.agent.id,
+                conversation_id=turn.conversation_id,
+                run_id=turn.run_id,
+                provider=route.provider,
+                model=route.model,
+                usage=Usage(),
+                cost_usd=None,
+            )
+
+    @staticmethod
+    def _spent(turn: Turn, spent_usd: float, unknown_calls: int) -> None:
+        turn.conversation = dataclasses.replace(
+            turn.conversation, spent_usd=spent_usd, unknown_cost_calls=unknown_calls
+        )
+
+
+def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:
+    """The tool message that closes a call."""
+    return NewMessage(
+        "tool",
+        "tool",
+        outcome.text,
+        run_id,
+        tool_call_id=outcome.call.id,
+        name=outcome.call.name,
+        is_error=not outcome.ok,
+        details=outcome.details_json,
+    )
+
+
+def _usage(reply: Reply) -> Usage:
+    return Usage(
+        prompt_tokens=reply.usage.prompt_tokens,
+        completion_tokens=reply.usage.completion_tokens,
+        cached_tokens=reply.usage.cached_tokens,
+        reasoning_tokens=reply.usage.reasoning_tokens,
+    )
