@@ -156,9 +156,7 @@ class _Resolving:
         for pattern in _first(self._written.shell_allow_patterns, self._config.shell_allow_patterns):
             plain = pattern.strip()
             if len(plain) < 2 or plain in _WILDCARDS or plain.rsplit("/", 1)[-1] in RUNNERS:
-                self._warn(
-                    "agents.warning.allow_pattern", key="shell_allow_patterns", pattern=pattern[:100]
-                )
+                self._warn("agents.warning.allow_pattern", key="shell_allow_patterns", pattern=pattern[:100])
             else:
                 kept.append(pattern)
         return tuple(kept)

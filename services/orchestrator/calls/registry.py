@@ -119,10 +119,7 @@ class ToolRegistry:
     async def _offered(self, agent: Agent, locale: Locale, mode: Mode) -> list[HeldTool]:
         hosts = [offered for offered in self._hosts if offered.serves(agent.id)]
         described = await asyncio.gather(
-            *(
-                offered.host.describe(Audience(agent.id, locale, mode, offered.settings))
-                for offered in hosts
-            )
+            *(offered.host.describe(Audience(agent.id, locale, mode, offered.settings)) for offered in hosts)
         )
         held: dict[str, HeldTool] = {}
         for offered, specs in zip(hosts, described, strict=True):
