@@ -10,7 +10,7 @@ from crew.v1 import crew_pb2 as pb
 from crew.v1 import crew_pb2_grpc, events_pb2, turns_pb2
 
 from services.common.errors import Invalid, NotFound
-from services.orchestrator.access.scopes import principal_of
+from services.orchestrator.access.principal import principal_of
 from services.orchestrator.api.checks import id_of
 from services.orchestrator.api.people import decider
 from services.orchestrator.api.runs import stored_runs

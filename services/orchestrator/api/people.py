@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from crew.v1 import auth_pb2
+from services.orchestrator.access.principal import Principal
 
 
-def decider(principal: auth_pb2.Principal) -> str:
+def decider(principal: Principal) -> str:
     """``owner`` for a person at the page, ``token:<name>`` for a program."""
     return f"token:{principal.name}" if principal.kind == "token" else "owner"

@@ -11,7 +11,7 @@ from crew.v1 import turns_pb2 as pb
 
 from services.common.errors import Unavailable
 from services.common.wording import Catalogue, Locale
-from services.orchestrator.access.scopes import principal_of
+from services.orchestrator.access.principal import principal_of
 from services.orchestrator.api.checks import id_of
 from services.orchestrator.api.people import decider
 from services.orchestrator.turns import commands
