@@ -11,8 +11,9 @@ from services.cli.prepare.database import check_major
 from services.cli.prepare.mounts import mount_at
 from services.cli.prepare.rights import Identity, Place, settle
 from services.cli.prepare.secrets import make_secrets
+from services.cli.texts import texts
 from services.common.start import StartError
-from services.common.wording import Locale, load
+from services.common.wording import Locale
 
 # Postgres keeps the user of its image: initdb fails for one without an entry in passwd.
 _POSTGRES = Identity(999, 999)
@@ -46,7 +47,7 @@ def prepare(environ: Mapping[str, str], mounts: str) -> None:
 def _id(environ: Mapping[str, str], name: str) -> int:
     text = environ.get(name, "") or "1000"
     if not text.isdecimal() or not 0 < int(text) < 2**32 - 1:
-        raise StartError("error.prepare.identity", catalogue=load("cli"), variable=name, value=text)
+        raise StartError("error.prepare.identity", catalogue=texts(), variable=name, value=text)
     return int(text)
 
 
@@ -64,7 +65,7 @@ def main() -> int:
     except StartError as error:
         print(error.text(locale), file=sys.stderr)
         return 1
-    print(load("cli").text(locale, "prepare.done"))
+    print(texts().text(locale, "prepare.done"))
     return 0
 
 
