@@ -13,7 +13,7 @@ from services.common.times import utc_now
 from services.common.wording import Locale
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.agents.profile import Agent
-from services.orchestrator.calls.registry import Registry
+from services.orchestrator.calls.registry import ToolRegistry
 from services.orchestrator.context.prompt import assemble
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -22,7 +22,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class AgentsServicer(agents_pb2_grpc.AgentsServicer):
     """Who is in the crew, and what each is told."""
 
-    def __init__(self, *, agents: Agents, registry: Registry, locale: Locale) -> None:
+    def __init__(self, *, agents: Agents, registry: ToolRegistry, locale: Locale) -> None:
         self._agents = agents
         self._registry = registry
         self._locale: Locale = locale
