@@ -11,7 +11,7 @@ from crew.v1 import agents_pb2_grpc
 from services.common.errors import NotFound
 from services.common.times import utc_now
 from services.common.wording import Locale
-from services.orchestrator.agents.agents import Agents
+from services.orchestrator.agents.crew import Agents
 from services.orchestrator.agents.profile import Agent
 from services.orchestrator.calls.registry import ToolRegistry
 from services.orchestrator.context.prompt import assemble
@@ -45,7 +45,7 @@ class AgentsServicer(agents_pb2_grpc.AgentsServicer):
         )
 
     def _found(self, agent_id: str) -> Agent:
-        agent = self._agents.get(agent_id)
+        agent = self._agents.find(agent_id)
         if agent is None:
             raise NotFound("NO_AGENT", "error.no_agent", id=agent_id[:80])
         return agent

@@ -13,7 +13,7 @@ from services.common.settings import OrchestratorSettings
 from services.common.times import iso, utc_now
 from services.common.version import VERSION
 from services.common.wording import Catalogue, Locale
-from services.orchestrator.agents.agents import Agents
+from services.orchestrator.agents.crew import Agents
 from services.orchestrator.calls.registry import ToolRegistry
 from services.orchestrator.hosts.contract import Audience, HostState
 from services.orchestrator.models.contract import Route

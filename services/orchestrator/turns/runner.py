@@ -11,7 +11,7 @@ from crew.v1 import events_pb2
 
 from services.common.errors import Unavailable
 from services.common.wording import Catalogue, Locale
-from services.orchestrator.agents.agents import Agents
+from services.orchestrator.agents.crew import Agents
 from services.orchestrator.calls import closing
 from services.orchestrator.store import messages, runs, turns
 from services.orchestrator.store.pool import Database, DatabaseLost
@@ -175,7 +175,7 @@ class TurnRunner:
     async def _prepare(
         self, claim: Claim, run: runs.Run, conversation: Conversation, stream: TurnStream, recovered: bool
     ) -> Turn:
-        agent = self._agents.get(conversation.agent_id)
+        agent = self._agents.find(conversation.agent_id)
         if agent is None:
             raise LookupError(f"agent {conversation.agent_id} is gone")
         async with self._database.connection() as connection:
