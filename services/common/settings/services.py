@@ -175,6 +175,10 @@ class OrchestratorSettings(_FromEnvironment):
     # Of the gateway: closed to sandboxed commands.
     port: Port = 8765
     grpc_port: Port = 8766
+    # More ports closed to sandboxed commands: of the other services and the database (TLS-317).
+    closed_ports: tuple[Port, ...] = ()
+    # False: nothing starts by itself, no takeover, no drain, no expiry (TRN-083).
+    schedule: bool = True
     # The settings in force and where each comes from.
     config: LoadedConfig
     # The process environment over <home>/env (AGT-011): keys are looked up here by name.
@@ -190,7 +194,14 @@ class OrchestratorSettings(_FromEnvironment):
         home = home_of(environ)
         variables = Variables({**read_env_file(home / "env"), **environ})
         config = load_config(home / "config.yaml", variables)
-        return cls._read(variables, home=home, config=config, variables=variables)
+        return cls._read(
+            variables,
+            home=home,
+            config=config,
+            variables=variables,
+            closed_ports=comma_list(variables.get("MY_AGENT_CLOSED_PORTS", "")),
+            schedule=switch(variables.get("MY_AGENT_SCHEDULE", "on")),
+        )
 
     @property
     def locale(self) -> Locale:

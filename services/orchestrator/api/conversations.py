@@ -13,7 +13,7 @@ from services.common.errors import Invalid, NotFound
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.agents.profile import MASTER_ID
 from services.orchestrator.api.checks import id_of, limit_of
-from services.orchestrator.hosts.hosts import Hosts
+from services.orchestrator.calls.registry import ToolRegistry
 from services.orchestrator.store import approvals, conversations, messages, queue, runs, turns
 from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.store.records import Conversation
@@ -31,13 +31,19 @@ class ConversationsServicer(conversations_pb2_grpc.ConversationsServicer):
     """Lists, opens, edits and removes conversations."""
 
     def __init__(
-        self, *, database: Database, agents: Agents, desk: TurnDesk, activity: Activity, hosts: Hosts
+        self,
+        *,
+        database: Database,
+        agents: Agents,
+        desk: TurnDesk,
+        activity: Activity,
+        registry: ToolRegistry,
     ) -> None:
         self._database = database
         self._agents = agents
         self._desk = desk
         self._activity = activity
-        self._hosts = hosts
+        self._registry = registry
 
     async def List(self, request: pb.ListConversationsRequest, context: Context) -> pb.ListConversationsReply:
         """Newest change first, without messages."""
@@ -120,7 +126,7 @@ class ConversationsServicer(conversations_pb2_grpc.ConversationsServicer):
         for run_id in closed:
             self._activity.forget(run_id)
         self._activity.conversation_changed(conversation_id, removed=True)
-        await self._hosts.release("conversation", conversation_id)
+        await self._registry.release("conversation", conversation_id)
         return pb.DeleteConversationReply()
 
 

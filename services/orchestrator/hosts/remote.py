@@ -191,6 +191,7 @@ class RemoteToolHost:
             try:
                 result = await run_once(self._stub, run, max(0.001, ends_at - time.monotonic()))
             except RunFailed as error:
+                failed = error
                 failure = failure_of(error.code, connected=connected)
                 self._note(error)
             else:
@@ -199,7 +200,7 @@ class RemoteToolHost:
             if run.stop.is_set():
                 return self._stopped(run)
             if not await self._again(run, failure, attempts, wait, ends_at):
-                return self._given_up(run, error, failure, attempts)
+                return self._given_up(run, failed, failure, attempts)
             wait *= 2
 
     async def _again(

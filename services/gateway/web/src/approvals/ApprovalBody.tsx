@@ -1,0 +1,23 @@
+import type { Approval } from "../api/contract";
+import { Arguments, Preview } from "../chat/Arguments";
+import { quotedIn } from "../chat/call-words";
+import { Revealed } from "../design/Revealed";
+import { useText } from "../i18n";
+
+/** What will happen, why it asks, and everything it would run with. */
+export function ApprovalBody({ approval }: { approval: Approval }) {
+  const t = useText();
+  return (
+    <>
+      {approval.reason && (
+        <p className="approval-reason">
+          <span className="approval-reason-label">{t("approval.because")}</span> <Revealed text={approval.reason} />
+        </p>
+      )}
+      <div className="approval-scroll" tabIndex={0} role="region" aria-label={t("approval.arguments")}>
+        {approval.preview && <Preview text={approval.preview} />}
+        <Arguments value={approval.arguments} marks={quotedIn(approval.reason)} />
+      </div>
+    </>
+  );
+}

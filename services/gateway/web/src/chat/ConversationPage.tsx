@@ -1,0 +1,208 @@
+import { useEffect, useMemo, useRef, useState } from "react";
+import { hub } from "../activity/hub";
+import { ApprovalCard } from "../approvals/ApprovalCard";
+import { Button, IconButton } from "../design/Button";
+import { Icon } from "../design/Icon";
+import { Problem } from "../design/Problem";
+import { useText } from "../i18n";
+import { RunColumn, RunStrip } from "../runs/ConversationRuns";
+import { agentName, agents, conversationList, markSeen } from "../state/crew";
+import { usePhone, useWide } from "../state/media";
+import { go } from "../state/route";
+import { useStore } from "../state/store";
+import { useAnnouncements } from "./announcements";
+import { Composer, type ComposerHandle } from "./Composer";
+import { MessageList } from "./MessageList";
+import { OptionsCard } from "./OptionsCard";
+import { QueueChips } from "./QueueChips";
+import { CapForm, SpendCard } from "./SpendCard";
+import type { Thread } from "./thread";
+import { threadOf } from "./threads";
+
+export function ConversationPage({ id, onMenu }: { id: string; onMenu: () => void }) {
+  const thread = threadOf(id);
+  useThread(thread);
+  useAnnouncements(thread);
+  const t = useText();
+  const wide = useWide();
+  const phone = usePhone();
+  const state = useStore(thread.state);
+  const link = useStore(thread.link);
+  const listed = useStore(conversationList)?.find((entry) => entry.id === id);
+  const { conversation } = state;
+
+  if (link === "missing") {
+    return (
+      <main className="page-empty">
+        <h1>{t("conversation.gone")}</h1>
+        <p className="muted">{t("conversation.gone_hint")}</p>
+        <Button look="primary" icon="plus" onClick={() => go({ page: "start" })}>
+          {t("rail.new")}
+        </Button>
+      </main>
+    );
+  }
+  const title = listed?.title || conversation?.title || t("conversation.untitled");
+  return (
+    <div className={wide ? "conversation conversation-wide" : "conversation"}>
+      <main className="conversation-main">
+        <header className="page-head">
+          {phone && <IconButton icon="menu" label={t("rail.open")} onClick={onMenu} />}
+          <h1 className="page-title">{title}</h1>
+          {conversation && (
+            <div className="page-pills">
+              <SpendCard thread={thread} conversation={conversation} />
+              <OptionsCard key={conversation.title} thread={thread} conversation={conversation} />
+            </div>
+          )}
+        </header>
+        {conversation || state.sent.length > 0 ? (
+          <MessageList key={id} thread={thread} />
+        ) : (
+          <Loading lost={link === "lost"} onRetry={thread.refresh} />
+        )}
+        <Foot key={`foot-${id}`} thread={thread} wide={wide} />
+      </main>
+      {wide && <RunColumn conversationId={id} />}
+    </div>
+  );
+}
+
+/** Open the thread while it is in front, and look again when its runs change elsewhere. */
+function useThread(thread: Thread): void {
+  useEffect(() => {
+    thread.open();
+    const leave = hub.onFrame((frame) => {
+      if (frame.type === "run" && frame.run?.conversation_id === thread.id) thread.heardOfRun(frame.run.status);
+      if (frame.type === "snapshot" && frame.runs.some((run) => run.conversation_id === thread.id)) {
+        thread.heardOfRun("running");
+      }
+    });
+    const seen = () => {
+      const at = thread.state.get().conversation?.updated_at;
+      if (at && document.visibilityState === "visible") markSeen(thread.id, at);
+    };
+    const leaveSeen = thread.state.subscribe(seen);
+    seen();
+    return () => {
+      thread.close();
+      leave();
+      leaveSeen();
+    };
+  }, [thread]);
+}
+
+function Loading({ lost, onRetry }: { lost: boolean; onRetry: () => void }) {
+  const t = useText();
+  if (lost) {
+    return (
+      <div className="thread page-empty">
+        <p>{t("thread.not_loaded")}</p>
+        <Button onClick={onRetry}>{t("common.try_again")}</Button>
+      </div>
+    );
+  }
+  return (
+    <div className="thread skeleton" aria-label={t("thread.loading")} role="status">
+      <div className="skeleton-line skeleton-own" />
+      <div className="skeleton-line" />
+      <div className="skeleton-line" />
+      <div className="skeleton-line skeleton-short" />
+    </div>
+  );
+}
+
+/** What stands under the thread: the request that waits, queued messages, and the composer. */
+function Foot({ thread, wide }: { thread: Thread; wide: boolean }) {
+  const t = useText();
+  const state = useStore(thread.state);
+  const decision = useStore(thread.decision);
+  const link = useStore(thread.link);
+  const refusal = useStore(thread.refusal);
+  useStore(agents);
+  const composer = useRef<ComposerHandle>(null);
+  const [stopping, setStopping] = useState(false);
+  const [stopWords, setStopWords] = useState<string | null>(null);
+  const { conversation, approval, running, queued } = state;
+  const overBudget = conversation?.over_budget ?? false;
+
+  const stop = async () => {
+    setStopping(true);
+    setStopWords(null);
+    const outcome = await thread.stop();
+    setStopping(false);
+    if (outcome.cleared.length > 0) composer.current?.putBack(outcome.cleared.join("\n\n"));
+    if (outcome.error) setStopWords(t("stop.failed"));
+    else if (outcome.nothingStopped) setStopWords(t("stop.nothing"));
+    composer.current?.focus();
+  };
+
+  const locked = useMemo(() => {
+    if (approval) return t(approval.kind === "question" ? "composer.waits_answer" : "composer.waits_approval");
+    return overBudget ? t("composer.over_budget") : null;
+  }, [approval, overBudget, t]);
+
+  const lastOwn = () =>
+    state.messages.findLast((message) => message.role === "user" && message.author !== "system")?.content ?? null;
+
+  return (
+    <div className="foot">
+      {approval && (
+        <ApprovalCard
+          key={approval.id}
+          approval={approval}
+          busy={decision?.approvalId === approval.id && decision.busy}
+          problem={decision?.approvalId === approval.id ? decision.problem : null}
+          onDecide={({ approve, always }) => void thread.decide(approval, approve, always)}
+          onAnswer={(text) => void thread.answer(approval, text)}
+        />
+      )}
+      {!approval && decision?.problem === "handled" && (
+        <p className="foot-note" role="status">
+          <Icon name="check" />
+          {t("approval.handled")}
+        </p>
+      )}
+      {!wide && <RunStrip conversationId={thread.id} />}
+      {queued.length > 0 && <QueueChips queued={queued} />}
+      {overBudget && !approval && (
+        <div className="over-budget" role="status">
+          <p>{t("spend.over")}</p>
+          <CapForm thread={thread} cap={conversation?.cost_cap_usd ?? 0} />
+        </div>
+      )}
+      {refusal && <Problem error={refusal} kept={t("composer.kept")} />}
+      <Composer
+        ref={composer}
+        draftId={thread.id}
+        agent={conversation ? agentName(conversation.agent_id) : ""}
+        busy={running}
+        locked={locked}
+        stopping={stopping}
+        onSend={(text) => thread.send(text)}
+        onStop={() => void stop()}
+        lastOwn={lastOwn}
+      />
+      <p className="status-slot">
+        {link === "lost" ? (
+          <span className="status-lost">
+            <Icon name="alert" size={14} />
+            {t(navigator.onLine ? "status.lost" : "status.offline")}
+            <button type="button" className="text-button" onClick={thread.refresh}>
+              {t("common.try_again")}
+            </button>
+          </span>
+        ) : stopWords ? (
+          <span>{stopWords}</span>
+        ) : (
+          <Hint />
+        )}
+      </p>
+    </div>
+  );
+}
+
+function Hint() {
+  const t = useText();
+  return <span className="status-hint">{t("composer.hint")}</span>;
+}

@@ -1,0 +1,148 @@
+/** The windowed thread: follows the end while the reader is there, and never moves what is being read. */
+
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { Virtualizer, type VirtualizerHandle } from "virtua";
+import { Icon, Spinner } from "../design/Icon";
+import { usePlural, useText } from "../i18n";
+import { useStore } from "../state/store";
+import { MessageRow } from "./MessageRow";
+import { rowsOf } from "./rows";
+import type { Thread } from "./thread";
+
+/** Within this many pixels of the end the view follows (FLD-078). */
+const FOLLOW_WITHIN = 100;
+const LOAD_EARLIER_WITHIN = 600;
+
+export function MessageList({ thread }: { thread: Thread }) {
+  const t = useText();
+  const plural = usePlural();
+  const state = useStore(thread.state);
+  const loadingEarlier = useStore(thread.loadingEarlier);
+  const rows = useMemo(() => rowsOf(state), [state]);
+  const scroller = useRef<HTMLDivElement>(null);
+  const inner = useRef<HTMLDivElement>(null);
+  const list = useRef<VirtualizerHandle>(null);
+  const following = useRef(true);
+  const seenMessages = useRef(0);
+  const [below, setBelow] = useState<number | null>(null);
+
+  // Rows added in front keep the reader's place; only then may the list hold on to its end.
+  const firstSeq = state.messages[0]?.seq ?? 0;
+  const before = useRef(firstSeq);
+  const shift = before.current > firstSeq && before.current !== 0;
+  useLayoutEffect(() => {
+    before.current = firstSeq;
+  }, [firstSeq]);
+
+  const count = state.messages.length + state.sent.length;
+
+  useEffect(() => {
+    const box = scroller.current;
+    const content = inner.current;
+    if (!box || !content) return;
+    const stick = () => {
+      if (following.current) box.scrollTop = box.scrollHeight;
+    };
+    stick();
+    // Pictures that arrive late and cards that open change the height too.
+    const watch = new ResizeObserver(stick);
+    watch.observe(content);
+    watch.observe(box);
+    return () => watch.disconnect();
+  }, []);
+
+  useLayoutEffect(() => {
+    const box = scroller.current;
+    if (!box) return;
+    if (following.current) {
+      box.scrollTop = box.scrollHeight;
+      seenMessages.current = count;
+    } else {
+      setBelow(Math.max(0, count - seenMessages.current));
+    }
+  }, [count, rows]);
+
+  // One's own new message is always wanted in view.
+  const sentCount = state.sent.length;
+  useEffect(() => {
+    if (sentCount > 0) toEnd();
+  }, [sentCount]);
+
+  const toEnd = () => {
+    following.current = true;
+    setBelow(null);
+    const box = scroller.current;
+    if (box) box.scrollTop = box.scrollHeight;
+  };
+
+  const lastTop = useRef(0);
+  const scrolled = () => {
+    const box = scroller.current;
+    if (!box) return;
+    const distance = box.scrollHeight - box.scrollTop - box.clientHeight;
+    const movedUp = box.scrollTop < lastTop.current - 1;
+    lastTop.current = box.scrollTop;
+    if (distance <= (movedUp ? 2 : FOLLOW_WITHIN)) {
+      if (!following.current) setBelow(null);
+      following.current = true;
+      seenMessages.current = count;
+    } else if (following.current && movedUp) {
+      following.current = false;
+      seenMessages.current = count;
+      setBelow(0);
+    }
+    if (box.scrollTop < LOAD_EARLIER_WITHIN && state.hasEarlier) void thread.loadEarlier();
+  };
+
+  // Any move upwards stops the following at once, before the next token arrives.
+  const leave = (up: boolean) => {
+    const box = scroller.current;
+    if (!up || !box || !following.current || box.scrollHeight <= box.clientHeight) return;
+    following.current = false;
+    seenMessages.current = count;
+    setBelow(0);
+  };
+
+  return (
+    <div className="thread">
+      <div
+        className="thread-scroll"
+        ref={scroller}
+        onScroll={scrolled}
+        onWheel={(event) => leave(event.deltaY < 0)}
+        onKeyDown={(event) => leave(["ArrowUp", "PageUp", "Home"].includes(event.key) && event.target === scroller.current)}
+        tabIndex={0}
+        role="log"
+        aria-live="off"
+        aria-label={t("thread.label")}
+      >
+        <div className="thread-inner" ref={inner}>
+          {(state.hasEarlier || loadingEarlier) && (
+            <div className="earlier">
+              {loadingEarlier ? (
+                <Spinner />
+              ) : (
+                <button type="button" className="text-button" onClick={() => void thread.loadEarlier()}>
+                  {t("thread.load_earlier")}
+                </button>
+              )}
+            </div>
+          )}
+          <Virtualizer ref={list} scrollRef={scroller} shift={shift} startMargin={state.hasEarlier ? 44 : 0} bufferSize={600}>
+            {rows.map((row) => (
+              <div key={row.key} className={`row row-${row.kind}`}>
+                <MessageRow row={row} waitingFor={state.approval?.tool_call_id ?? null} />
+              </div>
+            ))}
+          </Virtualizer>
+        </div>
+      </div>
+      {below !== null && (
+        <button type="button" className="below-pill floating" onClick={toEnd}>
+          <Icon name="down" />
+          {below > 0 ? plural("thread.below.one", "thread.below.other", below) : t("thread.below.none")}
+        </button>
+      )}
+    </div>
+  );
+}

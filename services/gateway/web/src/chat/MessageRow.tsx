@@ -1,0 +1,168 @@
+import { memo } from "react";
+import { CopyButton } from "../design/CopyButton";
+import { Fold } from "../design/Fold";
+import { Icon, Spinner, type IconName } from "../design/Icon";
+import { Time } from "../design/Time";
+import { dayOf } from "../format/time";
+import { compact } from "../format/count";
+import { money } from "../format/money";
+import { useLanguage, useText } from "../i18n";
+import { Markdown } from "../markdown/Markdown";
+import type { Row } from "./rows";
+import type { Note } from "./thread-state";
+import { CallList } from "./ToolCard";
+
+export const MessageRow = memo(function MessageRow({ row, waitingFor }: { row: Row; waitingFor: string | null }) {
+  switch (row.kind) {
+    case "day":
+      return <DayLine at={row.at} />;
+    case "user":
+      return (
+        <div className={row.stored ? "bubble" : "bubble bubble-new"}>
+          <Fold text={row.text}>
+            <p className="bubble-text">{row.text}</p>
+          </Fold>
+        </div>
+      );
+    case "system":
+      return (
+        <p className="note-line">
+          <Icon name="note" />
+          <span>{row.text}</span>
+        </p>
+      );
+    case "assistant":
+      return (
+        <article className="reply">
+          <Markdown text={row.text} />
+          <ReplyFoot row={row} />
+        </article>
+      );
+    case "calls":
+      return <CallList calls={row.calls} waitingFor={waitingFor} />;
+    case "note":
+      return <NoteLine note={row.note} />;
+    case "live":
+      return <LiveReply text={row.text} thinking={row.thinking} />;
+  }
+});
+
+function DayLine({ at }: { at: string }) {
+  const t = useText();
+  const language = useLanguage();
+  const day = dayOf(at, Date.now());
+  const label =
+    day === "today"
+      ? t("day.today")
+      : day === "yesterday"
+        ? t("day.yesterday")
+        : new Intl.DateTimeFormat(language, { dateStyle: "long" }).format(Date.parse(at));
+  return (
+    <div className="day-line">
+      <span>{label}</span>
+    </div>
+  );
+}
+
+function ReplyFoot({ row }: { row: Extract<Row, { kind: "assistant" }> }) {
+  const t = useText();
+  const { message } = row;
+  const tokens =
+    message.completion_tokens === null ? "" : t("run.tokens_out", { n: compact(message.completion_tokens) });
+  return (
+    <footer className="reply-foot">
+      <CopyButton text={() => row.text} label={t("reply.copy")} />
+      {"share" in navigator && (
+        <button
+          type="button"
+          className="copy-button"
+          // A person who closes the share sheet refuses it: nothing to tell.
+          onClick={() => void navigator.share({ text: row.text }).catch(() => undefined)}
+        >
+          <Icon name="share" />
+          <span>{t("reply.share")}</span>
+        </button>
+      )}
+      <span className="reply-figures">
+        {message.model && <span>{message.model}</span>}
+        {tokens && <span>{tokens}</span>}
+        {message.model && <span>{message.cost_usd === null ? t("run.cost_unknown") : money(message.cost_usd)}</span>}
+        <Time iso={message.created_at} />
+      </span>
+    </footer>
+  );
+}
+
+function LiveReply({ text, thinking }: { text: string; thinking: boolean }) {
+  const t = useText();
+  if (!text) {
+    return (
+      <p className="working">
+        <Spinner />
+        <span>{t(thinking ? "thread.thinking" : "thread.working")}</span>
+      </p>
+    );
+  }
+  return (
+    <article className="reply reply-live">
+      <Markdown text={text} />
+    </article>
+  );
+}
+
+const NOTE_ICONS: Record<Note["kind"], IconName> = {
+  fallback: "swap",
+  escalated_loop: "up",
+  escalated_error: "up",
+  halted: "hand",
+  error: "alert",
+};
+
+function NoteLine({ note }: { note: Note }) {
+  const t = useText();
+  const words = noteWords(note, t);
+  return (
+    <div className={`note-line note-${note.kind}`}>
+      <Icon name={NOTE_ICONS[note.kind]} />
+      <span>{words}</span>
+      {note.kind === "error" && <CopyButton text={() => note.detail} label={t("error.copy_details")} />}
+    </div>
+  );
+}
+
+function noteWords(note: Note, t: ReturnType<typeof useText>): string {
+  switch (note.kind) {
+    case "fallback":
+      return t("note.fallback", { route: note.detail, next: note.next });
+    case "escalated_loop":
+      return t("note.escalated_loop", { route: note.next });
+    case "escalated_error":
+      return t("note.escalated_error", { route: note.next, error: note.detail });
+    case "halted":
+      return haltWords(note.detail, t);
+    case "error":
+      return `${note.detail} ${t("note.error_kept")}`;
+  }
+}
+
+/** Why a turn was halted, as a sentence. */
+export function haltWords(reason: string, t: ReturnType<typeof useText>): string {
+  switch (reason) {
+    case "budget":
+      return t("halt.budget");
+    case "max_steps":
+      return t("halt.max_steps");
+    case "loop":
+      return t("halt.loop");
+    case "nested_calls":
+      return t("halt.nested_calls");
+    case "errors":
+      return t("halt.errors");
+    case "time":
+      return t("halt.time");
+    case "context":
+      return t("halt.context");
+    default:
+      return t("halt.other", { reason });
+  }
+}

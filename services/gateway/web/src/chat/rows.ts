@@ -1,0 +1,79 @@
+/** The thread as a list of rows to draw, in the order they were said. */
+
+import type { Message, MessageToolCall } from "../api/contract";
+import { FRESH_OUTCOME, type Note, type Outcome, type Sent, type ThreadState } from "./thread-state";
+
+export interface Call {
+  call: MessageToolCall;
+  outcome: Outcome;
+}
+
+export type Row =
+  | { kind: "day"; key: string; at: string }
+  | { kind: "user"; key: string; text: string; at: string; stored: boolean }
+  | { kind: "system"; key: string; text: string; at: string }
+  | { kind: "assistant"; key: string; text: string; message: Message }
+  | { kind: "calls"; key: string; calls: Call[] }
+  | { kind: "note"; key: string; note: Note }
+  | { kind: "live"; key: string; text: string; thinking: boolean };
+
+/** Build the rows. Calls that follow each other without words between them share one list. */
+export function rowsOf(state: ThreadState): Row[] {
+  const rows: Row[] = [];
+  const sent = [...state.sent];
+  const notes = [...state.notes];
+  let day = "";
+
+  const passed = (seq: number) => {
+    while (sent[0] && sent[0].afterSeq < seq) rows.push(sentRow(sent.shift() as Sent));
+    while (notes[0] && notes[0].afterSeq < seq) {
+      const note = notes.shift() as Note;
+      rows.push({ kind: "note", key: note.key, note });
+    }
+  };
+
+  const known = new Set(state.messages.flatMap((message) => message.tool_calls.map((call) => call.id)));
+  for (const message of state.messages) {
+    passed(message.seq);
+    const date = new Date(message.created_at).toDateString();
+    if (date !== day && message.role !== "tool") {
+      day = date;
+      rows.push({ kind: "day", key: `day-${message.seq}`, at: message.created_at });
+    }
+    const key = `m-${message.seq}`;
+    if (message.role === "user") {
+      const kind = message.author === "system" ? "system" : "user";
+      if (kind === "system") rows.push({ kind, key, text: message.content, at: message.created_at });
+      else rows.push({ kind, key, text: message.content, at: message.created_at, stored: true });
+    } else if (message.role === "assistant") {
+      if (message.content.trim()) rows.push({ kind: "assistant", key, text: message.content, message });
+      addCalls(rows, key, message.tool_calls, state.outcomes);
+    } else if (message.tool_call_id && !known.has(message.tool_call_id)) {
+      // Its call is on an older page: the result stands alone until that is loaded.
+      const call = { id: message.tool_call_id, name: message.name ?? "", arguments: {}, broken: null };
+      addCalls(rows, key, [call], state.outcomes);
+    }
+  }
+  passed(Infinity);
+  if (state.live) {
+    rows.push({ kind: "live", key: "live", text: state.live.text, thinking: state.live.thinking });
+  }
+  return rows;
+}
+
+function addCalls(
+  rows: Row[],
+  key: string,
+  calls: readonly MessageToolCall[],
+  outcomes: ReadonlyMap<string, Outcome>,
+): void {
+  if (calls.length === 0) return;
+  const entries = calls.map((call) => ({ call, outcome: outcomes.get(call.id) ?? FRESH_OUTCOME }));
+  const last = rows.at(-1);
+  if (last?.kind === "calls") last.calls.push(...entries);
+  else rows.push({ kind: "calls", key: `${key}-calls`, calls: entries });
+}
+
+function sentRow(bubble: Sent): Row {
+  return { kind: "user", key: bubble.key, text: bubble.text, at: bubble.at, stored: false };
+}

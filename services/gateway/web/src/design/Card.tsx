@@ -1,0 +1,61 @@
+/** A pill in a header that opens a card under it (GTW-216). */
+
+import { useEffect, useId, useRef, useState, type ReactNode } from "react";
+import { onEscape } from "./escape";
+
+interface Props {
+  pill: ReactNode;
+  label: string;
+  className?: string;
+  children: (close: () => void) => ReactNode;
+}
+
+export function Card({ pill, label, className = "", children }: Props) {
+  const [open, setOpen] = useState(false);
+  const root = useRef<HTMLDivElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
+  const id = useId();
+
+  const close = () => {
+    setOpen(false);
+    button.current?.focus();
+  };
+
+  useEffect(() => {
+    if (!open) return;
+    const outside = (event: PointerEvent) => {
+      if (event.target instanceof Node && !root.current?.contains(event.target)) setOpen(false);
+    };
+    document.addEventListener("pointerdown", outside, true);
+    const leave = onEscape(() => {
+      setOpen(false);
+      button.current?.focus();
+    });
+    return () => {
+      document.removeEventListener("pointerdown", outside, true);
+      leave();
+    };
+  }, [open]);
+
+  return (
+    <div className={`card-anchor ${className}`} ref={root}>
+      <button
+        type="button"
+        className="pill"
+        ref={button}
+        aria-expanded={open}
+        aria-controls={id}
+        aria-label={label}
+        title={label}
+        onClick={() => setOpen(!open)}
+      >
+        {pill}
+      </button>
+      {open && (
+        <div className="card floating" id={id} role="dialog" aria-label={label}>
+          {children(close)}
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,2 @@
+/** Of this bundle; set by the build. */
+declare const __PAGE_VERSION__: string;

@@ -1,0 +1,139 @@
+/** The steps of a run: what each did, how long it took and what it cost (GTW-228). */
+
+import { memo, useState } from "react";
+import type { RunStep } from "../api/contract";
+import { Arguments } from "../chat/Arguments";
+import { shortArguments } from "../chat/call-words";
+import { Icon, Spinner } from "../design/Icon";
+import { compact } from "../format/count";
+import { money } from "../format/money";
+import { duration, elapsed, exact } from "../format/time";
+import { useLanguage, useText } from "../i18n";
+import { useNow } from "../state/clock";
+import { badgeOf, stepIcon } from "./run-words";
+
+export function Timeline({ steps, live }: { steps: readonly RunStep[]; live: boolean }) {
+  const t = useText();
+  if (steps.length === 0) return <p className="muted small timeline-empty">{t("run.no_steps")}</p>;
+  return (
+    <ol className="timeline">
+      {steps.map((step) => (
+        <Step key={step.index} step={step} live={live} />
+      ))}
+    </ol>
+  );
+}
+
+const Step = memo(function Step({ step, live }: { step: RunStep; live: boolean }) {
+  const t = useText();
+  const language = useLanguage();
+  const [open, setOpen] = useState(false);
+  const failed = step.ok === false || Boolean(step.error);
+  const waits = step.kind === "approval" && step.ms === null && live;
+  const runs = step.ms === null && live && !waits;
+  const badge = step.kind === "tool" || step.kind === "approval" ? badgeOf(step, t) : null;
+  const opens = step.kind === "tool" || step.kind === "approval";
+  const reason = step.error ?? (failed ? step.output : null);
+  const head = (
+    <>
+      <StepTitle step={step} />
+      {badge && <span className={`badge badge-${badge.tone}`}>{badge.word}</span>}
+      <span className="step-time">
+        {runs || waits ? <StepClock since={step.started_at} /> : step.ms !== null && duration(step.ms)}
+      </span>
+    </>
+  );
+  return (
+    <li className={`step step-${step.kind} ${failed ? "step-failed" : ""} ${waits ? "step-waits" : ""}`}>
+      <span className="step-icon" title={exact(step.started_at, language)}>
+        {runs ? <Spinner /> : <Icon name={failed ? "failed" : stepIcon(step)} size={14} />}
+      </span>
+      <div className="step-body">
+        {opens ? (
+          <button type="button" className="step-head" aria-expanded={open} onClick={() => setOpen(!open)}>
+            {head}
+          </button>
+        ) : (
+          <div className="step-head">{head}</div>
+        )}
+        <StepFigures step={step} />
+        {reason && <p className="step-reason">{reason}</p>}
+        {step.text && <p className="step-text">{step.text}</p>}
+        {open && (
+          <div className="step-detail">
+            <Arguments value={step.arguments} />
+            {!failed && step.output && <pre className="result-text">{step.output}</pre>}
+            {step.shortened && step.original_chars !== null && (
+              <p className="muted small">{t("call.shortened_from", { n: step.original_chars.toLocaleString() })}</p>
+            )}
+          </div>
+        )}
+      </div>
+    </li>
+  );
+});
+
+function StepClock({ since }: { since: string }) {
+  const now = useNow();
+  return elapsed(now - Date.parse(since));
+}
+
+function StepTitle({ step }: { step: RunStep }) {
+  const t = useText();
+  switch (step.kind) {
+    case "model":
+      return <span className="step-title step-route">{step.route}</span>;
+    case "tool":
+      return (
+        <span className="step-title">
+          <span className="call-name">{step.name}</span>
+          <span className="call-short">{shortArguments(step.arguments)}</span>
+        </span>
+      );
+    case "approval":
+      return (
+        <span className="step-title">
+          {t(step.ms === null ? "step.waits" : "step.waited")}
+          {step.name && <span className="call-short">{step.name}</span>}
+        </span>
+      );
+    case "fallback":
+      return <span className="step-title">{t("step.fallback", { route: step.route ?? "", next: step.next_route ?? "" })}</span>;
+    case "escalation":
+      return <span className="step-title">{t("step.escalation", { route: step.route ?? "" })}</span>;
+    case "steer":
+      return <span className="step-title">{t("step.steer")}</span>;
+    case "compacted":
+      return <span className="step-title">{t("step.compacted")}</span>;
+    default:
+      return <span className="step-title">{t("step.note")}</span>;
+  }
+}
+
+function StepFigures({ step }: { step: RunStep }) {
+  const t = useText();
+  const figures: string[] = [];
+  if (step.kind === "model") {
+    if (step.first_token_ms !== null) figures.push(t("step.first_token", { time: duration(step.first_token_ms) }));
+    if (step.prompt_tokens !== null) {
+      figures.push(
+        step.cached_tokens
+          ? t("step.tokens_in_cached", { n: compact(step.prompt_tokens), cached: compact(step.cached_tokens) })
+          : t("step.tokens_in", { n: compact(step.prompt_tokens) }),
+      );
+    }
+    if (step.completion_tokens !== null) figures.push(t("step.tokens_out", { n: compact(step.completion_tokens) }));
+    if (step.reasoning_tokens) figures.push(t("step.tokens_thought", { n: compact(step.reasoning_tokens) }));
+    if (step.ms !== null) figures.push(step.cost_usd === null ? t("run.cost_unknown") : money(step.cost_usd));
+  } else if (step.cost_usd !== null) {
+    figures.push(money(step.cost_usd));
+  }
+  if (figures.length === 0) return null;
+  return (
+    <p className="step-figures">
+      {figures.map((figure) => (
+        <span key={figure}>{figure}</span>
+      ))}
+    </p>
+  );
+}

@@ -1,0 +1,65 @@
+import { useEffect, useState } from "react";
+import { AccessGate } from "../access/AccessGate";
+import { ConversationPage } from "../chat/ConversationPage";
+import { StartPage } from "../chat/StartPage";
+import { ManagePage } from "../manage/ManagePage";
+import { followCrew } from "../state/crew";
+import { usePhone } from "../state/media";
+import { followHash, route } from "../state/route";
+import { useStore } from "../state/store";
+import { Bars } from "./Bars";
+import { Boundary } from "./Boundary";
+import { LiveRegions } from "./LiveRegions";
+import { Rail, RailDrawer } from "./Rail";
+import { ShortcutSheet } from "./ShortcutSheet";
+import { useBadge } from "./badge";
+import { useShortcuts } from "./shortcuts";
+import { useViewportHeight } from "./viewport";
+
+export function App() {
+  useEffect(followHash, []);
+  useViewportHeight();
+  return (
+    <>
+      <AccessGate>
+        <Crew />
+      </AccessGate>
+      <LiveRegions />
+    </>
+  );
+}
+
+function Crew() {
+  useEffect(followCrew, []);
+  useBadge();
+  const place = useStore(route);
+  const phone = usePhone();
+  const [drawer, setDrawer] = useState(false);
+  const [sheet, setSheet] = useState(false);
+  useShortcuts({ openSheet: () => setSheet(true), openSearch: () => phone && setDrawer(true) });
+
+  // A choice in the drawer leads elsewhere: it is done then.
+  const [at, setAt] = useState(place);
+  if (at !== place) {
+    setAt(place);
+    setDrawer(false);
+  }
+  const openDrawer = () => setDrawer(true);
+  const key = place.page === "conversation" ? place.id : place.page;
+
+  return (
+    <div className="app">
+      <Bars />
+      <div className="columns">
+        {!phone && place.page !== "manage" && <Rail onHelp={() => setSheet(true)} />}
+        <Boundary key={key}>
+          {place.page === "conversation" && <ConversationPage key={place.id} id={place.id} onMenu={openDrawer} />}
+          {place.page === "start" && <StartPage onMenu={openDrawer} />}
+          {place.page === "manage" && <ManagePage section={place.section} item={place.item} />}
+        </Boundary>
+      </div>
+      {phone && drawer && <RailDrawer onClose={() => setDrawer(false)} onHelp={() => setSheet(true)} />}
+      {sheet && <ShortcutSheet onClose={() => setSheet(false)} />}
+    </div>
+  );
+}

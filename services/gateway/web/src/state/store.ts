@@ -1,0 +1,34 @@
+import { useSyncExternalStore } from "react";
+
+/** A value that components follow and others replace. */
+export class Store<T> {
+  #value: T;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(initial: T) {
+    this.#value = initial;
+  }
+
+  get = (): T => this.#value;
+
+  /** Replace the value; the same value tells nobody. */
+  set(next: T): void {
+    if (Object.is(next, this.#value)) return;
+    this.#value = next;
+    this.#listeners.forEach((listener) => listener());
+  }
+
+  update(change: (value: T) => T): void {
+    this.set(change(this.#value));
+  }
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+}
+
+/** The store's value in a component, followed as it changes. */
+export function useStore<T>(store: Store<T>): T {
+  return useSyncExternalStore(store.subscribe, store.get);
+}

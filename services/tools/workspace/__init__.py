@@ -1,0 +1,1 @@
+"""Files of a workspace: listing, reading, writing, editing and searching them."""
