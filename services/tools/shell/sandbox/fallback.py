@@ -32,6 +32,8 @@ def readable_paths(policy: SandboxPolicy, search_path: str) -> tuple[str, ...]:
         search_path: The command's `PATH`.
     """
     roots = [*_SYSTEM, sys.base_prefix, sys.prefix, *filter(os.path.isabs, search_path.split(os.pathsep))]
+    # Git ends when these are there and cannot be read; its credentials lie elsewhere.
+    roots += [os.path.expanduser(f"~/{name}") for name in (".gitconfig", ".config/git/config")]
     if policy.network:
         roots.append("/etc/resolv.conf")
     real = dict.fromkeys(Path(os.path.realpath(root)) for root in roots if os.path.exists(root))
