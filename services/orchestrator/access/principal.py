@@ -29,6 +29,11 @@ class Principal:
     address: str = ""
     expires_at: datetime | None = None
 
+    @property
+    def decider(self) -> str:
+        """How a decision of theirs is signed: ``owner`` or ``token:<name>``."""
+        return f"token:{self.name}" if self.kind == "token" else "owner"
+
     def message(self) -> auth_pb2.Principal:
         """As it travels."""
         return auth_pb2.Principal(

@@ -10,7 +10,7 @@ from crew.v1 import conversations_pb2 as pb
 from crew.v1 import conversations_pb2_grpc
 
 from services.common.errors import Invalid, NotFound
-from services.orchestrator.agents.crew import Agents
+from services.orchestrator.agents.agents import Agents
 from services.orchestrator.agents.profile import MASTER_ID
 from services.orchestrator.api.checks import id_of, limit_of
 from services.orchestrator.calls.registry import ToolRegistry
@@ -70,7 +70,7 @@ class ConversationsServicer(conversations_pb2_grpc.ConversationsServicer):
     async def Create(self, request: pb.CreateConversationRequest, context: Context) -> pb.Conversation:
         """Open one on the web channel, for the master unless another agent is named (TRN-327)."""
         agent_id = request.agent_id if request.HasField("agent_id") else MASTER_ID
-        agent = self._agents.find(agent_id)
+        agent = self._agents.get(agent_id)
         if agent is None:
             raise NotFound("NO_AGENT", "error.no_agent", id=agent_id[:80])
         title = _title(request.title) if request.HasField("title") else ""

@@ -314,7 +314,9 @@ async def test_a_reply_without_a_word_is_asked_for_once_more(asked: Crew, model_
 @pytest.mark.spec("TRN-021", "TRN-022", "TRN-109", "TRN-261", "GTW-056", "TRN-262")
 async def test_a_spent_cap_halts_and_a_raised_one_lets_go_on(asked: Crew, model_server: ModelServer) -> None:
     model_server.play(
-        call("workspace_list", {"path": "."}, usage=priced(0.02)), text("Done.", usage=priced(0.0)), text("More.", usage=priced(0.0))
+        call("workspace_list", {"path": "."}, usage=priced(0.02)),
+        text("Done.", usage=priced(0.0)),
+        text("More.", usage=priced(0.0)),
     )
     conversation_id = await asked.open(cost_cap_usd=0.01)
     events = await asked.send(conversation_id, "start")
@@ -334,7 +336,9 @@ async def test_a_spent_cap_halts_and_a_raised_one_lets_go_on(asked: Crew, model_
 
 
 @pytest.mark.spec("TRN-103", "TRN-104", "TRN-107", "TRN-108")
-async def test_calls_of_the_last_step_do_not_run(database: ScratchDatabase, model_server: ModelServer) -> None:
+async def test_calls_of_the_last_step_do_not_run(
+    database: ScratchDatabase, model_server: ModelServer
+) -> None:
     environ = {"OPENAI_BASE_URL": model_server.base_url, "MY_AGENT_ROUTES": "openai:test"}
     async with running_crew(database, config="max_steps: 2\n", environ=environ) as crew:
         model_server.play(

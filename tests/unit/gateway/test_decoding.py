@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from crew.v1 import auth_pb2, conversations_pb2, system_pb2, turns_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crew.v1 import auth_pb2, conversations_pb2, system_pb2, turns_pb2
 from services.common.errors import CrewError, Invalid, NotApplicable
 from services.common.wording import load
 from services.gateway.http.decoding import fill, fill_query, parse_object
@@ -125,12 +125,17 @@ def test_a_wrong_item_of_a_list_is_named_by_its_place() -> None:
 
 def test_the_gateway_alone_fills_the_update_mask() -> None:
     with pytest.raises(Invalid):
-        fill(conversations_pb2.UpdateConversationRequest(), parse_object(b'{"update_mask": {"paths": ["a"]}}'))
+        fill(
+            conversations_pb2.UpdateConversationRequest(), parse_object(b'{"update_mask": {"paths": ["a"]}}')
+        )
 
 
 def test_raw_json_of_a_request_keeps_its_digits() -> None:
     setting = system_pb2.Setting()
-    fill(setting, parse_object(b'{"value": {"a": [1.10, 1e400, 9007199254740993, {"b": null}], "c": "\xc3\xa9"}}'))
+    fill(
+        setting,
+        parse_object(b'{"value": {"a": [1.10, 1e400, 9007199254740993, {"b": null}], "c": "\xc3\xa9"}}'),
+    )
     assert setting.value == '{"a":[1.10,1e400,9007199254740993,{"b":null}],"c":"é"}'
 
 

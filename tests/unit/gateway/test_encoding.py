@@ -6,8 +6,8 @@ import json
 
 import orjson
 import pytest
-
 from crew.v1 import approvals_pb2, conversations_pb2, events_pb2, runs_pb2
+
 from services.gateway.http.encoding import encode, to_json
 
 

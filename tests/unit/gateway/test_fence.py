@@ -279,6 +279,7 @@ async def test_a_listed_proxy_says_who_calls_what() -> None:
     assert (await ask(app, [*host("gateway:8765"), (b"x-forwarded-host", b"evil.example")]))[0] == 403
     garbage = [*host("crew.home"), (b"x-forwarded-for", b"<script>, 10.0.0.1")]
     assert await ask(app, garbage) == (200, "10.0.0.1 crew.home False")
-    mapped = await ask(app, [*host("crew.home"), (b"x-forwarded-for", b"203.0.113.9")], client="::ffff:10.0.0.9")
+    mapped = await ask(
+        app, [*host("crew.home"), (b"x-forwarded-for", b"203.0.113.9")], client="::ffff:10.0.0.9"
+    )
     assert mapped == (200, "203.0.113.9 crew.home False")
-

@@ -96,7 +96,7 @@ def become_command(plan: Plan, status_descriptor: int, tasks: int) -> None:
     with stage("limits"):
         _set_limits(plan.limits, tasks)
     with stage("program"):
-        os.execve(arguments[0], arguments, plan.environment)  # noqa: S606 - the confined program itself
+        os.execve(arguments[0], arguments, plan.environment)
 
 
 def _set_limits(limits: Limits, tasks: int) -> None:
