@@ -92,7 +92,7 @@ def test_the_look_at_a_binary_tells_machines_apart(tmp_path: Path) -> None:
 @pytest.mark.spec("FLD-055")
 @pytest.mark.skipif(
     not os.environ.get("CREW_E2E_ARM64_BASE"),
-    reason="emulation takes many minutes: CREW_E2E_ARM64_BASE names an arm64 base image, needs qemu-user-static",
+    reason="emulation takes many minutes: CREW_E2E_ARM64_BASE names an arm64 base; needs qemu-user-static",
 )
 def test_the_arm64_gateway_starts_emulated() -> None:
     tag = "my-agent-crew/gateway:arm64"
