@@ -33,6 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help=words.text(language(), "cli.up.host"))
     parser.add_argument("--port", type=int, help=words.text(language(), "cli.up.port"))
     parser.add_argument("--grpc-port", type=int, help=words.text(language(), "cli.up.grpc_port"))
+    parser.add_argument(
+        "--no-schedule", action="store_true", help=words.text(language(), "cli.up.no_schedule")
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,10 +48,12 @@ def run(arguments: argparse.Namespace) -> int:
     if variables is None:
         given = {"--host": arguments.host, "--port": arguments.port, "--grpc-port": arguments.grpc_port}
         options = [part for name, value in given.items() if value is not None for part in (name, str(value))]
-        start_again(["up", *options])
+        start_again(["up", *options, *(["--no-schedule"] if arguments.no_schedule else [])])
     environ = plain(os.environ)
     chosen = {"HOST": arguments.host, "PORT": arguments.port, "GRPC_PORT": arguments.grpc_port}
     environ |= {f"MY_AGENT_{name}": str(value) for name, value in chosen.items() if value is not None}
+    if arguments.no_schedule:
+        environ["MY_AGENT_SCHEDULE"] = "off"
     return up(environ, variables)
 
 
