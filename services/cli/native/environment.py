@@ -16,7 +16,7 @@ from pathlib import Path
 
 import orjson
 
-from services.common.settings.variables import home_of, read_env_file
+from services.common.variables import home_of, read_env_file
 
 # What the supervisor and the other services may know.
 _PLAIN = frozenset(
