@@ -56,13 +56,15 @@ def reason_and_sentence(error: grpc.aio.AioRpcError) -> tuple[str, str]:
 
 
 async def refused(call: Any) -> grpc.aio.AioRpcError:
+    answered = _drained(call) if hasattr(call, "read") else call
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        if hasattr(call, "read"):
-            async for _ in call:
-                pass
-        else:
-            await call
+        await answered
     return caught.value
+
+
+async def _drained(call: Any) -> None:
+    async for _ in call:
+        pass
 
 
 @pytest.mark.spec("GTW-267", "GTW-268")
@@ -216,8 +218,8 @@ def test_in_clear_on_an_address_of_others_the_port_does_not_start(tmp_path: Path
         credentials_of(GatewaySettings(**base, grpc_host="192.168.1.2"), words)
     with pytest.raises(StartError):
         credentials_of(GatewaySettings(**base, grpc_tls_cert=tmp_path / "c.pem"), words)
+    missing = {"grpc_tls_cert": tmp_path / "c.pem", "grpc_tls_key": tmp_path / "k.pem"}
     with pytest.raises(StartError):
-        missing = {"grpc_tls_cert": tmp_path / "c.pem", "grpc_tls_key": tmp_path / "k.pem"}
         credentials_of(GatewaySettings(**base, **missing), words)
     assert credentials_of(GatewaySettings(**base, host="0.0.0.0", grpc_insecure=True), words) is None
     assert credentials_of(GatewaySettings(**base), words) is None

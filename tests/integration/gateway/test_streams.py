@@ -230,15 +230,13 @@ async def test_a_reader_that_stops_reading_is_cut_off(
 
 async def test_a_slow_reader_gets_every_event_in_order(gateway: Gateway) -> None:
     turn = begin(gateway)
-    numbers = []
     async with watching(gateway) as answer:
         # Nothing is read before all of it, far more than any buffer on the way holds, has been emitted.
         for number in range(400):
             await turn.say(f"{number}:" + "x" * 20_000)
         await turn.end()
-        async for event in events(answer):
-            if isinstance(event, Event) and event.name == "text_delta":
-                numbers.append(int(str(event.data["text"]).partition(":")[0]))
+        seen = [event async for event in events(answer) if isinstance(event, Event)]
+    numbers = [int(str(e.data["text"]).partition(":")[0]) for e in seen if e.name == "text_delta"]
     assert numbers == list(range(400))
 
 
