@@ -199,8 +199,8 @@ async def test_the_orchestrator_checks_again_what_the_gateway_says(
                 )
             assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
         assert [seen.method for seen in fake.seen] == ["Agents.List"]
-    assert [(row[0], row[3]) for row in audited(database)] == [
+    assert {(row[0], row[3]) for row in audited(database)} == {
         ("scope_denied", "read /crew.v1.Agents/List"),
         ("scope_denied", "owner /crew.v1.Auth/ListTokens"),
         ("scope_denied", "approve /crew.v1.Crew/Decide"),
-    ]
+    }
