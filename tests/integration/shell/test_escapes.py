@@ -99,7 +99,7 @@ KERNEL = {
     "privileges": (
         "lines = open('/proc/self/status').read().splitlines()\n"
         "fields = dict(line.split(':\\t') for line in lines if ':\\t' in line)\n"
-        "none = {name: '0' * 16 for name in ('CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb')}\n"
+        "none = {name: '0' * 16 for name in ('CapInh', 'CapPrm', 'CapEff', 'CapAmb')}\n"
         "if fields | none | {'NoNewPrivs': '1'} == fields: raise OSError"
     ),
     "device_node": "os.mknod(WRITABLE + '/zero', 0o020666, os.makedev(1, 5))",
