@@ -12,7 +12,19 @@ from services.cli.texts import complain, language, texts
 from services.common.start import StartError
 
 # In the order of the help page.
-COMMANDS = ("up", "send", "doctor", "backup", "restore", "auth", "test", "migrate", "secrets", "version")
+COMMANDS = (
+    "up",
+    "send",
+    "doctor",
+    "backup",
+    "restore",
+    "auth",
+    "compose",
+    "test",
+    "migrate",
+    "secrets",
+    "version",
+)
 
 
 class Command(Protocol):

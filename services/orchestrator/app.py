@@ -27,7 +27,7 @@ from services.common.wording import load
 from services.orchestrator.access import ApiTokens, Logins, ScopeGuard
 from services.orchestrator.access.audit import AccessAudit
 from services.orchestrator.access.passwords import Passwords
-from services.orchestrator.agents.crew import Agents
+from services.orchestrator.agents.agents import Agents
 from services.orchestrator.api.agents import AgentsServicer
 from services.orchestrator.api.approvals import ApprovalsServicer
 from services.orchestrator.api.auth import AuthServicer
@@ -41,7 +41,7 @@ from services.orchestrator.calls.masking import SecretMask
 from services.orchestrator.calls.pipeline import CallPipeline
 from services.orchestrator.calls.registry import OfferedHost, ToolRegistry
 from services.orchestrator.hosts.local import LocalToolHost
-from services.orchestrator.hosts.own_tools import own_tools
+from services.orchestrator.hosts.own import AskUser, ProgressNote
 from services.orchestrator.hosts.remote import RemoteToolHost
 from services.orchestrator.models.config import ModelsConfig, Price
 from services.orchestrator.models.contract import Route
@@ -242,7 +242,7 @@ def _hosts(settings: OrchestratorSettings) -> tuple[list[DirectedChannel], list[
     channels = [tools]
     hosts = [
         OfferedHost(RemoteToolHost("tools", tools)),
-        OfferedHost(LocalToolHost("crew", own_tools())),
+        OfferedHost(LocalToolHost("crew", [AskUser(), ProgressNote()])),
     ]
     for name, entry in settings.config.values.tool_hosts.items():
         token_file = entry.token_file if entry.token_file.is_absolute() else settings.home / entry.token_file

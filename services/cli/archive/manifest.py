@@ -72,3 +72,13 @@ def belongs(path: PurePosixPath, *, secrets: bool) -> bool:
     if top in _NEVER or path == _OF_THE_CLUSTER or _OF_THE_CLUSTER in path.parents:
         return False
     return secrets or top not in _SECRET
+
+
+def in_home(path: PurePosixPath) -> PurePosixPath:
+    """Where a path below ``workspaces_dir`` is in a home that keeps its workspaces itself.
+
+    An archive always has the home's own form, so that it fits any deployment.
+    """
+    agent, *rest = path.parts
+    root = PurePosixPath("workspace") if agent == "default" else PurePosixPath("agents", agent, "workspace")
+    return root.joinpath(*rest)

@@ -44,14 +44,18 @@ def opened(path: Path) -> Iterator[tuple[tarfile.TarFile, Manifest]]:
         raise StartError("error.archive.not_read", catalogue=texts(), file=path, problem=problem) from error
 
 
-def check_empty(home: Path) -> None:
-    """Refuse a home that holds anything but a restore that did not end.
+def check_empty(home: Path, workspaces: Path | None = None) -> None:
+    """Refuse a home that holds anything but a restore that did not end, and workspaces with files.
 
     Raises:
-        StartError: It names the home.
+        StartError: It names the folder.
     """
-    if home.exists() and set(os.listdir(home)) - {STAGING, ".lock"}:
+    if set(os.listdir(home)) - {STAGING, ".lock"}:
         raise StartError("error.archive.home_not_empty", catalogue=texts(), home=home)
+    # After a killed restore they may hold a part of what is restored now.
+    unfinished = (home / STAGING).exists()
+    if workspaces is not None and workspaces.is_dir() and os.listdir(workspaces) and not unfinished:
+        raise StartError("error.archive.home_not_empty", catalogue=texts(), home=workspaces)
 
 
 def unpack(archive: tarfile.TarFile, home: Path) -> Path:
@@ -66,6 +70,8 @@ def unpack(archive: tarfile.TarFile, home: Path) -> Path:
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir(mode=0o700, parents=True)
     for entry in archive:
+        if entry.name == MANIFEST:
+            continue
         top = PurePosixPath(entry.name).parts[:1]
         if entry.name != DATABASE and top != (HOME,):
             raise StartError("error.archive.not_one", catalogue=texts())
@@ -94,13 +100,32 @@ def fill(owner_url: str, dumped: Path) -> SchemaChange:
     return migrate(owner_url)
 
 
-def finish(home: Path) -> None:
-    """Move what was unpacked into its place; the last thing to go is the mark of the staging."""
+def finish(home: Path, workspaces: Path | None = None) -> None:
+    """Move what was unpacked into its place; the last thing to go is the mark of the staging.
+
+    Args:
+        home: The home it was unpacked into.
+        workspaces: Where the agents' workspaces go when they are not kept in the home.
+    """
     staged = home / STAGING / HOME
+    if workspaces is not None:
+        _move(staged / "workspace", workspaces / "default")
+        for folder in sorted(staged.glob("agents/*/workspace")):
+            _move(folder, workspaces / folder.parent.name)
     if staged.is_dir():
         for path in sorted(staged.iterdir()):
             path.rename(home / path.name)
     shutil.rmtree(home / STAGING)
+
+
+def _move(folder: Path, place: Path) -> None:
+    """Move the content of a folder, also onto another file system, into one that may be there."""
+    if not folder.is_dir():
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    for path in sorted(folder.iterdir()):
+        shutil.move(path, place / path.name)
+    folder.rmdir()
 
 
 def _as_it_was(entry: tarfile.TarInfo, destination: str) -> tarfile.TarInfo | None:

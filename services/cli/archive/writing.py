@@ -8,7 +8,7 @@ import secrets
 import stat
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
@@ -16,13 +16,15 @@ from typing import BinaryIO
 
 import psycopg
 
-from services.cli.archive.manifest import DATABASE, HOME, MANIFEST, Manifest, belongs
+from services.cli.archive.manifest import DATABASE, HOME, MANIFEST, Manifest, belongs, in_home
 from services.cli.postgres.dumps import dump
 from services.cli.texts import texts
 from services.common.start import StartError
 
 
-def write_archive(path: Path, home: Path, owner_url: str, *, with_secrets: bool) -> Manifest:
+def write_archive(
+    path: Path, home: Path, owner_url: str, *, workspaces: Path | None = None, with_secrets: bool
+) -> Manifest:
     """Write database and home into one compressed file, 0600, whole or not at all.
 
     The database is as it was at one moment; files are copied one after the other after it, each as
@@ -32,6 +34,7 @@ def write_archive(path: Path, home: Path, owner_url: str, *, with_secrets: bool)
         path: The archive; one that exists is replaced when the new one is complete.
         home: The home; what can be made anew is left out.
         owner_url: Connection string of the schema's owner.
+        workspaces: Where the agents' workspaces are when they are not in the home.
         with_secrets: Whether ``env`` and the tokens go in.
 
     Raises:
@@ -41,7 +44,7 @@ def write_archive(path: Path, home: Path, owner_url: str, *, with_secrets: bool)
     try:
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            manifest = _write(file, path.parent, home, owner_url, with_secrets=with_secrets)
+            manifest = _write(file, path, home, owner_url, workspaces, with_secrets=with_secrets)
             file.flush()
             os.fsync(file.fileno())
         os.replace(fresh, path)
@@ -54,7 +57,9 @@ def write_archive(path: Path, home: Path, owner_url: str, *, with_secrets: bool)
     return manifest
 
 
-def _write(file: BinaryIO, beside: Path, home: Path, owner_url: str, *, with_secrets: bool) -> Manifest:
+def _write(
+    file: BinaryIO, path: Path, home: Path, owner_url: str, workspaces: Path | None, *, with_secrets: bool
+) -> Manifest:
     with psycopg.connect(owner_url) as connection:
         row = connection.execute("select coalesce(max(n), 0) from schema_version").fetchone()
     manifest = Manifest(
@@ -66,28 +71,39 @@ def _write(file: BinaryIO, beside: Path, home: Path, owner_url: str, *, with_sec
     with tarfile.open(fileobj=file, mode="w:gz", compresslevel=6, format=tarfile.PAX_FORMAT) as archive:
         _add_bytes(archive, MANIFEST, manifest.encode())
         # Beside the archive, where room for its size is needed anyway; /tmp may be memory.
-        with tempfile.TemporaryDirectory(dir=beside, prefix=".crew-backup-") as folder:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".crew-backup-") as folder:
             dumped = Path(folder) / DATABASE
             dump(owner_url, dumped)
             archive.add(dumped, DATABASE)
-        for relative in _files(home, PurePosixPath(), with_secrets=with_secrets):
-            _add_path(archive, home / relative, f"{HOME}/{relative}")
+        for relative in _files(home, PurePosixPath(), lambda found: belongs(found, secrets=with_secrets)):
+            # Older archives, and this one, may lie in the home.
+            if not _is_archive(home / relative, path):
+                _add_path(archive, home / relative, f"{HOME}/{relative}")
+        if workspaces is not None:
+            for relative in _files(workspaces, PurePosixPath(), lambda _: True):
+                _add_path(archive, workspaces / relative, f"{HOME}/{in_home(relative)}")
     return manifest
 
 
-def _files(home: Path, folder: PurePosixPath, *, with_secrets: bool) -> Iterator[PurePosixPath]:
+def _files(
+    root: Path, folder: PurePosixPath, wanted: Callable[[PurePosixPath], bool]
+) -> Iterator[PurePosixPath]:
     """Folders before what is in them; a folder that vanished meanwhile is empty."""
     try:
-        names = sorted(os.listdir(home / folder))
+        names = sorted(os.listdir(root / folder))
     except FileNotFoundError:
         return
     for name in names:
         relative = folder / name
-        if belongs(relative, secrets=with_secrets):
+        if wanted(relative):
             yield relative
-            path = home / relative
+            path = root / relative
             if path.is_dir() and not path.is_symlink():
-                yield from _files(home, relative, with_secrets=with_secrets)
+                yield from _files(root, relative, wanted)
+
+
+def _is_archive(found: Path, path: Path) -> bool:
+    return found == path or (found.parent == path.parent and found.name.startswith(f".{path.name}."))
 
 
 def _add_path(archive: tarfile.TarFile, path: Path, name: str) -> None:

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import getpass
 import os
+import subprocess
 import sys
 
-import grpc
-from crew.v1 import auth_pb2, auth_pb2_grpc
-
-from services.cli.home import Layout, check_running
-from services.cli.texts import complain, language, say, texts
-from services.common.rpc import connect
-from services.common.start import StartError
-
-MIN_CHARACTERS = 8
-MAX_CHARACTERS = 1024
+from services.cli.home import Layout
+from services.cli.postgres.access import owner_url
+from services.cli.texts import language, texts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,39 +19,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask for the password and hand it to the running orchestrator, which keeps its hash alone.
+    """Let the orchestrator's own program ask for it; works whether the crew runs or not.
 
     Raises:
-        StartError: No crew is running in this home, or the two passwords do not fit.
+        StartError: There is no database.
     """
-    layout = Layout.from_environment(os.environ)
-    check_running(layout)
-    try:
-        asyncio.run(_set(layout, _asked()))
-    except grpc.aio.AioRpcError as error:
-        complain(error.details() or error.code().name)
-        return 1
-    say("cli.auth.done")
-    return 0
-
-
-def _asked() -> str:
-    words = texts()
-    if not sys.stdin.isatty():
-        password = sys.stdin.readline(MAX_CHARACTERS + 2).rstrip("\n")
-    else:
-        password = getpass.getpass(words.text(language(), "cli.auth.password"))
-        if getpass.getpass(words.text(language(), "cli.auth.again")) != password:
-            raise StartError("error.auth.different", catalogue=words)
-    if not MIN_CHARACTERS <= len(password) <= MAX_CHARACTERS:
-        raise StartError("error.auth.length", catalogue=words, least=MIN_CHARACTERS, most=MAX_CHARACTERS)
-    return password
-
-
-async def _set(layout: Layout, password: str) -> None:
-    principal = auth_pb2.Principal(kind="local", id="cli", name="cli", scopes=("owner",))
-    metadata = (("accept-language", language()), ("crew-principal-bin", principal.SerializeToString()))
-    address, secrets = layout.socket("orchestrator"), layout.secrets("cli")
-    async with connect(address, caller="cli", called="orchestrator", secrets_dir=secrets) as channel:
-        request = auth_pb2.SetUpRequest(password=password, address="local")
-        await auth_pb2_grpc.AuthStub(channel).SetUp(request, metadata=metadata)
+    with owner_url(Layout.from_environment(os.environ), os.environ) as url:
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "services.orchestrator.access", arguments.action],
+            env={**os.environ, "MY_AGENT_DATABASE_URL": url, "MY_AGENT_LANGUAGE": language()},
+            check=False,
+        ).returncode

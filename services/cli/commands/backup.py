@@ -27,7 +27,9 @@ def run(arguments: argparse.Namespace) -> int:
     layout = Layout.from_environment(os.environ)
     path = Path(os.path.abspath(arguments.file))
     with owner_url(layout, os.environ) as url:
-        manifest = write_archive(path, layout.home, url, with_secrets=arguments.secrets)
+        manifest = write_archive(
+            path, layout.home, url, workspaces=layout.workspaces, with_secrets=arguments.secrets
+        )
     size = path.stat().st_size // 1024
     say("cli.backup.done", file=path, kilobytes=size, schema=manifest.schema)
     if not arguments.secrets:

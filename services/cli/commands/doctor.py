@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         ("settings", iter([settings, *misspelt(variables)])),
         ("database", database(layout)),
         ("models", models(config, variables)),
-        ("services", services(layout)),
+        ("services", services()),
         ("address", proxy(arguments.url) if arguments.url else iter(())),
     )
     for title, findings in parts:

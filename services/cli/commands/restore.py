@@ -29,10 +29,10 @@ def run(arguments: argparse.Namespace) -> int:
     check_writable(layout.home)
     check_disk(layout.home)
     with locked(layout), opened(arguments.file) as (archive, manifest):
-        check_empty(layout.home)
+        check_empty(layout.home, layout.workspaces)
         dumped = unpack(archive, layout.home)
         change = _fill(layout, dumped)
-        finish(layout.home)
+        finish(layout.home, layout.workspaces)
     say("cli.restore.done", home=layout.home, program=manifest.program, made_at=manifest.made_at)
     if change.after != manifest.schema:
         say("cli.restore.migrated", before=manifest.schema, after=change.after)

@@ -6,20 +6,17 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import grpc
-from crew.v1 import auth_pb2, crew_pb2, crew_pb2_grpc, events_pb2
+from crew.v1 import crew_pb2, crew_pb2_grpc, events_pb2
 
-from services.cli.home import Layout, check_running
+from services.cli import orchestrator
 from services.cli.texts import complain, language, texts
-from services.common.rpc import DirectedChannel, connect
+from services.common.rpc import DirectedChannel
 from services.common.start import StartError
 
 # A message that the orchestrator would refuse anyway is refused before it is sent.
 MAX_CHARACTERS = 200_000
-_ALL_SCOPES = ("read", "chat", "approve", "files", "manage", "owner")
 # Told apart by scripts: the turn waits for a person, the turn did not end well.
 WAITING, NOT_DONE = 3, 4
 
@@ -50,8 +47,6 @@ def run(arguments: argparse.Namespace) -> int:
         label=arguments.label,
         channel="cli",
     )
-    if arguments.address is None:
-        check_running(Layout.from_environment(os.environ))
     try:
         return asyncio.run(_send(request, arguments.address))
     except grpc.aio.AioRpcError as error:
@@ -60,29 +55,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _send(request: crew_pb2.SendRequest, address: str | None) -> int:
-    async with _channel(address) as (channel, principal):
-        metadata = (("accept-language", language()), *principal)
-        code = NOT_DONE
-        async for event in crew_pb2_grpc.CrewStub(channel).Send(request, metadata=metadata):
+    code = NOT_DONE
+    async with _channel(address) as channel:
+        async for event in crew_pb2_grpc.CrewStub(channel).Send(request, metadata=orchestrator.spoken()):
             code = _show(event, code)
     return code
 
 
-@asynccontextmanager
-async def _channel(
-    address: str | None,
-) -> AsyncIterator[tuple[DirectedChannel, tuple[tuple[str, bytes], ...]]]:
-    """The public port with an API token, or the orchestrator of this home as its owner."""
+def _channel(address: str | None) -> DirectedChannel:
+    """The public port with an API token, or the orchestrator of this home."""
     if address is not None:
-        async with DirectedChannel(address, token=os.environ.get("MY_AGENT_TOKEN", "")) as channel:
-            yield channel, ()
-        return
-    layout = Layout.from_environment(os.environ)
-    principal = auth_pb2.Principal(kind="local", id="cli", name="cli", scopes=_ALL_SCOPES)
-    secrets = layout.secrets("cli")
-    address = layout.socket("orchestrator")
-    async with connect(address, caller="cli", called="orchestrator", secrets_dir=secrets) as channel:
-        yield channel, (("crew-principal-bin", principal.SerializeToString()),)
+        return DirectedChannel(address, token=os.environ.get("MY_AGENT_TOKEN", ""))
+    return orchestrator.channel()
 
 
 def _show(event: events_pb2.TurnEvent, code: int) -> int:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import grpc
 import psycopg
-from crew.v1 import auth_pb2, system_pb2, system_pb2_grpc
+from crew.v1 import system_pb2, system_pb2_grpc
 
+from services.cli import orchestrator
 from services.cli.doctor.findings import Finding, bad, good, note
 from services.cli.home import Layout, check_writable
 from services.cli.postgres.binaries import MAJOR, program
 from services.cli.postgres.running import answers
 from services.cli.texts import language
-from services.common.rpc import connect
 from services.common.settings import GatewaySettings, OrchestratorSettings, ToolsSettings
 from services.common.settings.config import CrewConfig, FromEnvironment
 from services.common.start import StartError
@@ -97,18 +96,15 @@ def database(layout: Layout) -> Iterator[Finding]:
             yield good("schema") if current else bad("schema_old")
 
 
-def services(layout: Layout) -> Iterator[Finding]:
+def services() -> Iterator[Finding]:
     """What the running crew says of itself."""
-    if not os.path.exists(layout.socket("orchestrator").removeprefix("unix:")):
-        yield note("not_running")
-        return
     try:
-        health, connections = asyncio.run(_asked(layout))
+        health, connections = asyncio.run(_asked())
     except grpc.aio.AioRpcError as error:
         yield bad("no_answer", problem=error.details() or error.code().name)
         return
     except StartError as error:
-        yield bad("folder", problem=error.text(language()))
+        yield note("folder", problem=error.text(language()))
         return
     for service in health.services:
         if service.reachable:
@@ -126,14 +122,10 @@ def services(layout: Layout) -> Iterator[Finding]:
         )
 
 
-async def _asked(layout: Layout) -> tuple[system_pb2.HealthReply, system_pb2.ConnectionsReply]:
-    principal = auth_pb2.Principal(kind="local", id="cli", name="doctor", scopes=("read",))
-    metadata = (("accept-language", language()), ("crew-principal-bin", principal.SerializeToString()))
-    address, secrets = layout.socket("orchestrator"), layout.secrets("cli")
-    async with connect(address, caller="cli", called="orchestrator", secrets_dir=secrets) as channel:
+async def _asked() -> tuple[system_pb2.HealthReply, system_pb2.ConnectionsReply]:
+    async with orchestrator.channel() as channel:
         stub = system_pb2_grpc.SystemStub(channel)
-        health = await stub.Health(system_pb2.HealthRequest(), metadata=metadata, timeout=_SECONDS)
-        connections = await stub.Connections(
-            system_pb2.ConnectionsRequest(), metadata=metadata, timeout=_SECONDS
-        )
+        said = orchestrator.spoken()
+        health = await stub.Health(system_pb2.HealthRequest(), metadata=said, timeout=_SECONDS)
+        connections = await stub.Connections(system_pb2.ConnectionsRequest(), metadata=said, timeout=_SECONDS)
     return health, connections

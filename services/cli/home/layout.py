@@ -33,12 +33,15 @@ class Layout:
 
     home: Path
     run: Path
+    # Where the agents' workspaces are when a deployment keeps them outside of the home.
+    workspaces: Path | None = None
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Layout:
         """The home of ``MY_AGENT_HOME`` and its folder of sockets."""
         home = home_of(environ)
-        return cls(home, _run_folder(home, environ))
+        workspaces = environ.get("MY_AGENT_WORKSPACES_DIR", "").strip()
+        return cls(home, _run_folder(home, environ), Path(workspaces) if workspaces else None)
 
     @property
     def config(self) -> Path:
@@ -128,16 +131,6 @@ def locked(layout: Layout) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def check_running(layout: Layout) -> None:
-    """Refuse what only a running crew can do.
-
-    Raises:
-        StartError: No orchestrator of this home has a socket.
-    """
-    if not os.path.exists(layout.socket("orchestrator").removeprefix("unix:")):
-        raise StartError("error.send.not_running", catalogue=texts(), home=layout.home)
 
 
 def _run_folder(home: Path, environ: Mapping[str, str]) -> Path:

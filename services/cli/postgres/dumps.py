@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
+
+from psycopg.conninfo import conninfo_to_dict
 
 from services.cli.postgres.cluster import failed, run_program
 from services.orchestrator.store.migrate import SchemaChange
@@ -63,7 +64,7 @@ def load(owner_url: str, path: Path) -> None:
             "--no-comments",
             "--exit-on-error",
             "--single-transaction",
-            f"--dbname={urlsplit(owner_url).path.lstrip('/')}",
+            f"--dbname={connection_variables(owner_url)['PGDATABASE']}",
             str(path),
         ],
         env=connection_variables(owner_url),
@@ -75,12 +76,15 @@ def load(owner_url: str, path: Path) -> None:
 
 def connection_variables(url: str) -> dict[str, str]:
     """A connection string as variables of libpq: what stands on a command line is seen by all."""
-    parts = urlsplit(url)
-    host = parse_qs(parts.query).get("host", [parts.hostname or ""])[0]
-    return {
-        "PGHOST": host,
-        "PGPORT": str(parts.port or 5432),
-        "PGUSER": unquote(parts.username or ""),
-        "PGPASSWORD": unquote(parts.password or ""),
-        "PGDATABASE": unquote(parts.path.lstrip("/")),
+    names = {
+        "host": "PGHOST",
+        "port": "PGPORT",
+        "user": "PGUSER",
+        "password": "PGPASSWORD",
+        "passfile": "PGPASSFILE",
+        "dbname": "PGDATABASE",
+        "sslmode": "PGSSLMODE",
+        "sslrootcert": "PGSSLROOTCERT",
     }
+    parts = conninfo_to_dict(url)
+    return {names[name]: str(value) for name, value in parts.items() if name in names}

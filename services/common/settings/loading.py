@@ -84,7 +84,7 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> LoadedConfig:
     variables: dict[str, str] = {}
     for key, info in CrewConfig.model_fields.items():
         variable = next((mark for mark in info.metadata if isinstance(mark, FromEnvironment)), None)
-        if variable is not None and variable.name in environ:
+        if variable is not None and variable.given(environ):
             raw[key] = variable.read(environ[variable.name])
             sources[key] = "env"
             variables[key] = variable.name

@@ -72,6 +72,8 @@ class _Resolving:
             description=written.description,
             mode=written.mode,
             folder=self._folder,
+            home=self._crew.home,
+            timezone=config.timezone,
             workspace=workspace,
             routes=routes,
             escalation_route=self._escalation(routes),

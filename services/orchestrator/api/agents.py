@@ -11,10 +11,11 @@ from crew.v1 import agents_pb2_grpc
 from services.common.errors import NotFound
 from services.common.times import utc_now
 from services.common.wording import Locale
-from services.orchestrator.agents.crew import Agents
+from services.orchestrator.agents.agents import Agents
 from services.orchestrator.agents.profile import Agent
 from services.orchestrator.calls.registry import ToolRegistry
 from services.orchestrator.context.prompt import assemble
+from services.orchestrator.context.texts import read_texts
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -39,13 +40,14 @@ class AgentsServicer(agents_pb2_grpc.AgentsServicer):
         """The system prompt as the next model call would have it (GTW-103)."""
         agent = self._found(request.id)
         toolbox = await self._registry.toolbox(agent, self._locale)
-        prompt = assemble(agent, toolbox.specs, [], self._locale, utc_now())
+        texts = await read_texts(agent)
+        prompt = assemble(agent, toolbox.specs, [], self._locale, utc_now(), texts=texts)
         return pb.AgentPrompt(
             prompt=prompt.system, persona_names=agent.persona_names, prompt_chars=len(prompt.system)
         )
 
     def _found(self, agent_id: str) -> Agent:
-        agent = self._agents.find(agent_id)
+        agent = self._agents.get(agent_id)
         if agent is None:
             raise NotFound("NO_AGENT", "error.no_agent", id=agent_id[:80])
         return agent

@@ -10,7 +10,7 @@ from crew.v1 import conversations_pb2 as pb
 from crew.v1 import conversations_pb2_grpc
 
 from services.common.errors import Invalid, NotFound
-from services.orchestrator.agents.crew import Agents
+from services.orchestrator.agents.agents import Agents
 from services.orchestrator.agents.profile import MASTER_ID
 from services.orchestrator.api.checks import id_of, limit_of
 from services.orchestrator.calls.registry import ToolRegistry
@@ -49,7 +49,7 @@ class ConversationsServicer(conversations_pb2_grpc.ConversationsServicer):
         """Newest change first, without messages."""
         limit = limit_of(request, default=200)
         agent_id = request.agent_id if request.HasField("agent_id") else None
-        async with self._database.connection() as connection:
+        async with self._database.snapshot() as connection:
             found = await conversations.newest(connection, agent_id=agent_id, limit=limit)
             ids = [conversation.id for conversation in found]
             running = await turns.running_among(connection, ids)
@@ -70,7 +70,7 @@ class ConversationsServicer(conversations_pb2_grpc.ConversationsServicer):
     async def Create(self, request: pb.CreateConversationRequest, context: Context) -> pb.Conversation:
         """Open one on the web channel, for the master unless another agent is named (TRN-327)."""
         agent_id = request.agent_id if request.HasField("agent_id") else MASTER_ID
-        agent = self._agents.find(agent_id)
+        agent = self._agents.get(agent_id)
         if agent is None:
             raise NotFound("NO_AGENT", "error.no_agent", id=agent_id[:80])
         title = _title(request.title) if request.HasField("title") else ""
@@ -90,7 +90,7 @@ class ConversationsServicer(conversations_pb2_grpc.ConversationsServicer):
         """One conversation with its newest messages (FLD-075)."""
         limit = limit_of(request, default=50)
         before = request.before_seq if request.HasField("before_seq") else None
-        async with self._database.connection() as connection:
+        async with self._database.snapshot() as connection:
             conversation = await _found(connection, request.id)
             return await _whole(connection, conversation, limit=limit, before_seq=before)
 

@@ -13,9 +13,9 @@ from services.common.settings import OrchestratorSettings
 from services.common.times import iso, utc_now
 from services.common.version import VERSION
 from services.common.wording import Catalogue, Locale
-from services.orchestrator.agents.crew import Agents
+from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls.registry import ToolRegistry
-from services.orchestrator.hosts.contract import Audience, HostState
+from services.orchestrator.hosts.contract import HostState
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
 from services.orchestrator.models.facade import RouteState as ModelRouteState
@@ -89,9 +89,7 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
             language=config.values.language,
             timezone=config.values.timezone,
             settings=[
-                pb.Setting(
-                    key=key, value=orjson.dumps(value).decode(), source=config.sources.get(key, "default")
-                )
+                pb.Setting(key=key, value=orjson.dumps(value).decode(), source=config.source(key))
                 for key, value in sorted(shown.items())
             ],
         )
@@ -121,8 +119,8 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         await self._registry.toolbox(master, self._locale)
 
     async def _host_state(self, state: HostState) -> pb.HostState:
-        audience = Audience("default", self._locale, "work")
-        tools = await self._registry.tools_of(state.name, audience)
+        rows = await self._registry.rows(self._agents.list(), self._locale)
+        tools = [row.spec.name for row in rows if row.host == state.name]
         return pb.HostState(
             name=state.name,
             reachable=state.status == "ready",

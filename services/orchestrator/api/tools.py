@@ -9,7 +9,7 @@ from crew.v1 import tools_pb2 as pb
 from crew.v1 import tools_pb2_grpc
 
 from services.common.wording import Locale
-from services.orchestrator.agents.crew import Agents
+from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls.registry import ToolRegistry
 
 Context = grpc.aio.ServicerContext[Any, Any]

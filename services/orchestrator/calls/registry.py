@@ -108,6 +108,15 @@ class ToolRegistry:
                 found.setdefault(tool.spec.name, (tool, []))[1].append(agent.id)
         return [ToolRow(tool.spec, tool.host.name, holders) for tool, holders in found.values()]
 
+    async def tools_of(self, host: str, audience: Audience) -> list[str]:
+        """Names of the tools that one host offers to `audience`."""
+        return [
+            spec.name
+            for offered in self._hosts
+            if offered.host.name == host
+            for spec in await offered.host.describe(audience)
+        ]
+
     def states(self) -> list[HostState]:
         """How each host is, as far as is known without asking."""
         return [offered.host.state() for offered in self._hosts]

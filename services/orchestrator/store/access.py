@@ -108,7 +108,7 @@ async def begin_attempt(connection: Connection, address: str) -> float:
     await connection.execute(
         """
         delete from login_failures
-        where coalesce(blocked_until, failed_at[cardinality(failed_at)]) < now() - interval '10 minutes'
+        where coalesce(blocked_until, failed_at[1]) < now() - interval '10 minutes'
         """
     )
     cursor = await connection.execute(
@@ -117,9 +117,11 @@ async def begin_attempt(connection: Connection, address: str) -> float:
         on conflict (address) do update set
             failed_at = case
                 when f.blocked_until > now() then f.failed_at
-                else array(select t.at from unnest(f.failed_at) as t (at) where t.at > now() - %(window)s) || now()
+                else now() || array(
+                    select t.at from unnest(f.failed_at) as t (at) where t.at > now() - %(window)s)
             end
-        returning extract(epoch from f.blocked_until - now())::float8 as blocked, cardinality(f.failed_at) as n
+        returning
+            extract(epoch from f.blocked_until - now())::float8 as blocked, cardinality(f.failed_at) as n
         """,
         {"address": address, "window": FAILURE_WINDOW},
     )
@@ -166,7 +168,10 @@ async def add_session(
 async def use_session(connection: Connection, secret_sha256: bytes, lasts: timedelta) -> SessionRow | None:
     """The session of a secret, prolonged by being used (GTW-028); None when it has ended."""
     cursor = await connection.execute(
-        "select id::text, expires_at, last_used_at from sessions where secret_sha256 = %s and expires_at > now()",
+        """
+        select id::text, expires_at, last_used_at from sessions
+        where secret_sha256 = %s and expires_at > now()
+        """,
         (secret_sha256,),
     )
     row = await cursor.fetchone()

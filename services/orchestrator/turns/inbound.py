@@ -15,7 +15,7 @@ from services.common.errors import Conflict, LimitReached, NotFound, Stale
 from services.common.storable import storable
 from services.common.times import day_in
 from services.common.wording import Locale
-from services.orchestrator.agents.crew import Agents
+from services.orchestrator.agents.agents import Agents
 from services.orchestrator.agents.profile import MASTER_ID
 from services.orchestrator.calls import closing
 from services.orchestrator.store import approvals, conversations, messages, queue, runs, turns
@@ -155,7 +155,7 @@ class Inbound:
                 if await conversations.get(connection, conversation_id) is None:
                     raise NotFound("NO_CONVERSATION", "error.no_conversation", id=conversation_id)
             return conversation_id
-        agent = self._agents.find(agent_id or MASTER_ID)
+        agent = self._agents.get(agent_id or MASTER_ID)
         if agent is None:
             raise NotFound("NO_AGENT", "error.no_agent", id=agent_id or MASTER_ID)
         day = day_in(self._timezone)
@@ -200,7 +200,7 @@ class Inbound:
     async def _open(
         self, connection: Connection, conversation: Conversation, text: str, source: str, instance: int
     ) -> Opened:
-        if self._agents.find(conversation.agent_id) is None:
+        if self._agents.get(conversation.agent_id) is None:
             raise NotFound("NO_AGENT", "error.no_agent", id=conversation.agent_id)
         closed = await self._close_open_calls(connection, conversation.id)
         run_id = str(uuid4())

@@ -11,8 +11,9 @@ from crew.v1 import events_pb2
 
 from services.common.errors import Unavailable
 from services.common.wording import Catalogue, Locale
-from services.orchestrator.agents.crew import Agents
+from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls import closing
+from services.orchestrator.context.texts import read_texts
 from services.orchestrator.store import messages, runs, turns
 from services.orchestrator.store.pool import Database, DatabaseLost
 from services.orchestrator.store.records import Conversation, RunStatus
@@ -175,7 +176,7 @@ class TurnRunner:
     async def _prepare(
         self, claim: Claim, run: runs.Run, conversation: Conversation, stream: TurnStream, recovered: bool
     ) -> Turn:
-        agent = self._agents.find(conversation.agent_id)
+        agent = self._agents.get(conversation.agent_id)
         if agent is None:
             raise LookupError(f"agent {conversation.agent_id} is gone")
         async with self._database.connection() as connection:
@@ -193,6 +194,7 @@ class TurnRunner:
             stream=stream,
             recorder=recorder,
             log=stored_log,
+            texts=await read_texts(agent),
             model_calls=run.model_calls,
             recovered=recovered,
         )

@@ -37,7 +37,7 @@ create table setup_tokens (
 -- Failed logins by address (GTW-029).
 create table login_failures (
     address text primary key,
-    -- The failures of the last minute.
+    -- The failures of the last minute, newest first.
     failed_at timestamptz[] not null,
     blocked_until timestamptz
 );

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from services.common.errors import NotFound
 from services.common.settings.config import CrewConfig
 from services.common.start import StartError
 from services.common.toolhost.contract import WorkspaceGrant
@@ -69,7 +68,7 @@ class Agents:
             make_workspace(agent.workspace, self._crew.config.umask)
         self._agents = loaded
 
-    async def reload(self) -> list[str]:
+    async def reload(self) -> Sequence[str]:
         """Read every profile again; agents as they were stay when one is not allowed.
 
         Returns:
@@ -85,27 +84,16 @@ class Agents:
         """All agents, the master first, then by id."""
         return list(self._agents.values())
 
-    def find(self, agent_id: str) -> Agent | None:
-        """The agent of this id."""
+    def get(self, agent_id: str) -> Agent | None:
+        """The agent of this id, or None."""
         return self._agents.get(agent_id)
-
-    def get(self, agent_id: str) -> Agent:
-        """The agent of this id.
-
-        Raises:
-            NotFound: There is none.
-        """
-        agent = self._agents.get(agent_id)
-        if agent is None:
-            raise NotFound("AGENT_UNKNOWN", "error.agents.unknown", id=agent_id[:100])
-        return agent
 
     @property
     def master(self) -> Agent:
         """The agent people talk to when they name none."""
         return self._agents[MASTER_ID]
 
-    def warnings(self) -> list[str]:
+    def warnings(self) -> Sequence[str]:
         """What was passed over in the profiles, one sentence each."""
         return [warning for agent in self._agents.values() for warning in agent.warnings]
 
@@ -125,7 +113,7 @@ class Agents:
             umask=self._crew.config.umask,
         )
 
-    def _ids(self) -> list[str]:
+    def _ids(self) -> Sequence[str]:
         """The master, then the folders under ``agents/`` by id (AGT-007, 008)."""
         folder = self._crew.home / "agents"
         found = []
