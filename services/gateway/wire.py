@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -25,7 +25,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a connection unless there are too many."""
-        assert isinstance(transport, asyncio.Transport)
+        # No check: uvloop's transports have the methods of one without being its subclass.
+        transport = cast(asyncio.Transport, transport)
         super().connection_made(transport)
         if len(self.connections) > MAX_CONNECTIONS:
             transport.abort()
