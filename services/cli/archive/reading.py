@@ -70,6 +70,8 @@ def unpack(archive: tarfile.TarFile, home: Path) -> Path:
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir(mode=0o700, parents=True)
     for entry in archive:
+        if entry.name == MANIFEST:
+            continue
         top = PurePosixPath(entry.name).parts[:1]
         if entry.name != DATABASE and top != (HOME,):
             raise StartError("error.archive.not_one", catalogue=texts())

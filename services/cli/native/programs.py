@@ -91,7 +91,12 @@ def service_program(
     """
 
     def main(report: Report) -> int:
-        own = dict(environ) if variables is None else read_variables(variables)
+        if variables is None:
+            own = {key: value for key, value in environ.items() if key != "MY_AGENT_HOME"}
+        else:
+            # Ports may have been chosen on the command line.
+            ports = ("MY_AGENT_PORT", "MY_AGENT_GRPC_PORT")
+            own = read_variables(variables) | {name: environ[name] for name in ports}
         own |= _environment(service.name, layout) | _GRPC_QUIET
         os.environ.clear()
         os.environ.update(own)

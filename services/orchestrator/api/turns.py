@@ -138,7 +138,7 @@ async def _accepted(
     stream: TurnStream, context: Context, *, after: int | None = None, private: bool = False
 ) -> Events:
     """Say that the request stands, then send the events; a stream that moved elsewhere ends as such."""
-    await context.send_initial_metadata(())
+    await context.send_initial_metadata((("http-status", "200"),))
     async for event in stream.events(after=after, private=private):
         yield event
     if not stream.concluded:

@@ -7,15 +7,16 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 import structlog
 
+from services.common.toolhost.contract import WorkspaceGrant
 from services.tools.shell.capture import CapturedOutput, OutputCapture
-from services.tools.shell.guard.plan import END_FOR_CANCELLATION, END_FOR_TIMEOUT, Outcome, Plan
+from services.tools.shell.guard.plan import END_FOR_CANCELLATION, END_FOR_TIMEOUT, Limits, Outcome, Plan
 
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -71,6 +72,18 @@ def shell_program() -> str:
         if os.access(path, os.X_OK):
             return path
     return "/bin/sh"
+
+
+def plain_plan(grant: WorkspaceGrant, arguments: Sequence[str]) -> Plan:
+    """The plan of an unconfined command in the grant's workspace."""
+    limits = grant.limits
+    return Plan(
+        arguments=tuple(arguments),
+        directory=grant.root,
+        environment=shell_environment(os.environ),
+        umask=grant.umask,
+        limits=Limits(limits.cpu_seconds, limits.memory_bytes, limits.processes, limits.file_bytes),
+    )
 
 
 async def run_command(plan: Plan, *, timeout: float, watcher: Watcher | None = None) -> CommandResult:

@@ -47,7 +47,7 @@ def confine_guard(plan: Plan) -> bool:
     with stage("privileges"):
         # As root, a user namespace can only be given root's id by one who holds this (kernel 5.12).
         kept = (kernel.CAP_SETFCAP,) if plan.form == "bubblewrap" and os.geteuid() == 0 else ()
-        kernel.drop_capabilities(keep_bounded=kept)
+        kernel.drop_capabilities(keep=kept)
         kernel.give_up_new_privileges()
     if landlock.abi() < landlock.COMPLETE_ABI:
         return False

@@ -72,11 +72,11 @@ def give_up_new_privileges() -> None:
         raise OSError("the kernel did not give up new privileges")
 
 
-def drop_capabilities(*, keep_bounded: tuple[int, ...] = ()) -> None:
+def drop_capabilities(*, keep: tuple[int, ...] = ()) -> None:
     """Give up every capability, also for programs this user's id would give them to.
 
     Args:
-        keep_bounded: Capabilities that a program may still have after `exec` when the user is root.
+        keep: Capabilities that this process, and programs it starts as root, may still have.
 
     Raises:
         OSError: The user is root and the bounding set could not be emptied.
@@ -87,7 +87,7 @@ def drop_capabilities(*, keep_bounded: tuple[int, ...] = ()) -> None:
                 continue
         except OSError:
             break
-        if capability in keep_bounded:
+        if capability in keep:
             continue
         try:
             _prctl(_PR_CAPBSET_DROP, capability)
@@ -102,7 +102,9 @@ def drop_capabilities(*, keep_bounded: tuple[int, ...] = ()) -> None:
         if os.geteuid() == 0:
             raise
     header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
-    syscall(_CAPSET[machine()], header, bytes(24))
+    kept = sum(1 << capability for capability in keep)
+    low, high = kept & 0xFFFFFFFF, kept >> 32
+    syscall(_CAPSET[machine()], header, struct.pack("6I", low, low, 0, high, high, 0))
 
 
 def install_filter(program: bytes) -> None:
