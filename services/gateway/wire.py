@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -25,8 +25,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a connection unless there are too many."""
-        assert isinstance(transport, asyncio.Transport)
-        super().connection_made(transport)
+        # A transport of uvloop is no subclass of asyncio's: an assertion here would refuse everybody.
+        super().connection_made(cast(asyncio.Transport, transport))
         if len(self.connections) > MAX_CONNECTIONS:
             transport.abort()
             return
