@@ -125,7 +125,11 @@ async def test_the_path_wins_over_the_body(gateway: Gateway) -> None:
 @pytest.mark.spec("GTW-039", "GTW-041", "GTW-038")
 @pytest.mark.parametrize(
     ("language", "words"),
-    [("vi", "Không có cuộc trò chuyện"), ("en-GB,vi;q=0.5", "There is no conversation"), ("fr", "There is no")],
+    [
+        ("vi", "Không có cuộc trò chuyện"),
+        ("en-GB,vi;q=0.5", "There is no conversation"),
+        ("fr", "There is no"),
+    ],
 )
 async def test_refusals_speak_the_readers_language(gateway: Gateway, language: str, words: str) -> None:
     answer = await gateway.http.get("/api/conversations/x%2Fy", headers={"Accept-Language": language})
@@ -154,7 +158,9 @@ async def test_error_statuses_come_from_the_orchestrator(gateway: Gateway) -> No
     too_long = await gateway.http.post(sends, json={"text": "é" * 200_001})
     assert too_long.status_code == 413
     assert "200000" in too_long.json()["detail"]
-    assert (await gateway.http.post("/api/conversations/none/messages", json={"text": "x"})).status_code == 404
+    assert (
+        await gateway.http.post("/api/conversations/none/messages", json={"text": "x"})
+    ).status_code == 404
 
 
 @pytest.mark.spec("GTW-040")
