@@ -334,7 +334,7 @@ async def test_mode_and_times_are_held_or_the_report_says_that_they_are_not(grou
         assert "does not hold off changes of mode and times" in ground.shell.sandbox.report.reason
 
 
-@pytest.mark.spec("TLS-307", "TLS-246")
+@pytest.mark.spec("TLS-307")
 async def test_processes_outside_cannot_be_touched(
     ground: Ground, outsider: asyncio.subprocess.Process, shared_segment: int
 ) -> None:
