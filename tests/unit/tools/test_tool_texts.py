@@ -14,6 +14,7 @@ import pytest
 from services.common.toolhost.contract import Tool, ToolKind
 from services.common.wording import Locale, load
 from services.tools.app import offered_tools
+from services.tools.shell.sandbox.shell_sandbox import ShellSandbox
 from services.tools.tool_texts import REQUIRED_PARTS, ToolTexts
 from services.tools.workspace.disk.path_queue import PathQueue
 from services.tools.workspace.seen import SeenFiles
@@ -21,12 +22,13 @@ from services.tools.workspace.seen import SeenFiles
 LOCALES: tuple[Locale, ...] = get_args(Locale)
 RESERVED = {"names", "search", "describe", "batch"}
 # Parameters whose description needs no example value: their meaning is their name's.
+EXAMPLE = re.compile(r"such as|for example|chẳng hạn|ví dụ|default|mặc định")
 TRIVIAL = {"overwrite", "replace_all", "files", "edits"}
 
 
 def tools() -> list[Tool]:
     seen = SeenFiles(Path("/nonexistent/seen.sqlite"))
-    return list(offered_tools(seen, PathQueue()).tools)
+    return list(offered_tools(seen, PathQueue(), ShellSandbox()))
 
 
 TOOLS = tools()
@@ -66,7 +68,9 @@ def test_every_parameter_is_described_with_an_example(tool: Tool, locale: Locale
         name = path.rpartition(".")[2]
         assert schema.get("description", "").strip(), path
         if name not in TRIVIAL:
-            assert re.search(r"such as|chẳng hạn|default|mặc định", schema["description"]), path
+            assert re.search(
+                r"such as|for example|chẳng hạn|ví dụ|default|mặc định", schema["description"]
+            ), path
 
 
 @each_tool

@@ -20,9 +20,9 @@ from services.common.toolhost.contract import (
     WorkspaceGrant,
     text_result,
 )
-from services.tools.workspace import workspace_tools
-from services.tools.workspace.checks import SyntaxChecks
+from services.tools.workspace.checks.checking import SyntaxChecks
 from services.tools.workspace.disk.path_queue import PathQueue
+from services.tools.workspace.on_disk import workspace_tools
 from services.tools.workspace.seen import SeenFiles
 from services.tools.workspace.workspace_edit import WorkspaceEdit
 from services.tools.workspace.workspace_glob import WorkspaceGlob

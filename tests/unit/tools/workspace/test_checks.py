@@ -8,7 +8,8 @@ import shutil
 
 import pytest
 
-from services.tools.workspace.checks import SyntaxChecks, checking
+from services.tools.workspace.checks import checking
+from services.tools.workspace.checks.checking import SyntaxChecks
 from services.tools.workspace.checks.languages import language_of
 from services.tools.workspace.checks.programs import Program
 from tests.unit.tools.workspace.conftest import Bench
