@@ -212,6 +212,9 @@ class _Orchestrator:
             raise StartError(
                 "error.start.database_unreachable", catalogue=load("common", "orchestrator")
             ) from None
+        for agent in self.agents.list():
+            for warning in await self.registry.warnings(agent, self.settings.locale):
+                log.warning("agent_warning", text=warning)
         stack.push_async_callback(self.upkeep.close)
         await self.upkeep.start()
         stack.push_async_callback(self.server.stop, _GRACE_SECONDS)

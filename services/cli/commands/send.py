@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         agent_id=arguments.agent,
         conversation_id=arguments.conversation,
         label=arguments.label,
-        channel="cli",
+        channel="api",
     )
     try:
         return asyncio.run(_send(request, arguments.address))

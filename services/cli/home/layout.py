@@ -14,8 +14,8 @@ from pathlib import Path
 from services.cli.home.checks import check_writable
 from services.cli.postgres.cluster import Cluster
 from services.cli.texts import texts
-from services.common.settings.variables import home_of
 from services.common.start import StartError
+from services.common.variables import home_of
 
 _CONFIG = """\
 # Settings of the crew; docs/configuration.md lists them all. Keys and passwords belong into the

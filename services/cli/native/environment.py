@@ -16,7 +16,7 @@ from pathlib import Path
 
 import orjson
 
-from services.common.settings.variables import home_of, read_env_file
+from services.common.variables import home_of, read_env_file
 
 # What the supervisor and the other services may know.
 _PLAIN = frozenset(
@@ -28,7 +28,15 @@ _PLAIN = frozenset(
 _PLAIN_OWN = (
     *("HOME", "RUN_DIR", "LANGUAGE", "TIMEZONE", "WEB_URL", "WORKSPACES_DIR", "UMASK"),
     *("HOST", "PORT", "GRPC_HOST", "GRPC_PORT", "GRPC_REFLECTION", "GRPC_INSECURE"),
-    *("GRPC_TLS_CERT", "GRPC_TLS_KEY", "AUTH", "AUTH_INSECURE", "ALLOWED_HOSTS", "TRUSTED_PROXIES"),
+    *(
+        "GRPC_TLS_CERT",
+        "GRPC_TLS_KEY",
+        "AUTH",
+        "AUTH_INSECURE",
+        "SCHEDULE",
+        "ALLOWED_HOSTS",
+        "TRUSTED_PROXIES",
+    ),
 )
 _HANDED_OVER = "MY_AGENT_VARIABLES_FD"
 _MAX_BYTES = 4 * 1024 * 1024

@@ -23,6 +23,8 @@ from services.common.start import StartError
 from services.orchestrator.store.migrate import migrate
 
 POSTGRES = "postgres"
+# What the command line may have chosen over the variables that were handed over.
+_CHOSEN = ("MY_AGENT_PORT", "MY_AGENT_GRPC_PORT", "MY_AGENT_SCHEDULE")
 _GRPC_QUIET = {"GRPC_VERBOSITY": "NONE", "GRPC_ENABLE_FORK_SUPPORT": "0"}
 
 
@@ -94,9 +96,8 @@ def service_program(
         if variables is None:
             own = {key: value for key, value in environ.items() if key != "MY_AGENT_HOME"}
         else:
-            # Ports may have been chosen on the command line.
-            ports = ("MY_AGENT_PORT", "MY_AGENT_GRPC_PORT")
-            own = read_variables(variables) | {name: environ[name] for name in ports}
+            chosen = {name: environ[name] for name in _CHOSEN if name in environ}
+            own = read_variables(variables) | chosen
         own |= _environment(service.name, layout) | _GRPC_QUIET
         os.environ.clear()
         os.environ.update(own)

@@ -24,8 +24,8 @@ from pydantic import (
 
 from services.common.settings.config import comma_list, switch
 from services.common.settings.loading import LoadedConfig, load_config, problem_of
-from services.common.settings.variables import Variables, home_of, read_env_file
 from services.common.start import StartError
+from services.common.variables import Variables, home_of, read_env_file
 from services.common.wording import Locale
 
 Port = Annotated[int, Field(ge=0, le=65535)]

@@ -11,15 +11,16 @@ from services.common.settings.config import CrewConfig
 from services.common.start import StartError
 from services.common.toolhost.contract import WorkspaceGrant
 from services.common.wording import load
-from services.orchestrator.agents.home import create_home, make_folder, make_workspace
+from services.orchestrator.agents.file import FILE_NAME
+from services.orchestrator.agents.home import CONFIG_NAME, create_home, make_folder, make_workspace
 from services.orchestrator.agents.profile import MASTER_ID, Agent
 from services.orchestrator.agents.resolving import Crew, resolve
 
 _ID = re.compile(r"[a-z0-9-]{1,64}")
 # Closed to every file tool of every agent (TLS-202).
 _PRIVATE_FOLDERS = ("browser", "desktop")
-# Beside these an agent whose workspace holds the home could reach keys and other agents.
-_PRIVATE_FILES = ("env", "secrets", "backups")
+# An agent whose workspace holds the home must reach neither keys nor what sets its own limits.
+_PRIVATE_FILES = ("env", "secrets", "backups", CONFIG_NAME)
 
 
 class Agents:
@@ -46,6 +47,7 @@ class Agents:
         self._closed_ports = tuple(closed_ports)
         own = [home / name for name in (*_PRIVATE_FOLDERS, *_PRIVATE_FILES)]
         self._private_paths = tuple(str(path) for path in (*own, *private_paths))
+        self._profile_paths: tuple[str, ...] = ()
         self._agents: Mapping[str, Agent] = {}
 
     @property
@@ -66,6 +68,7 @@ class Agents:
         for agent in loaded.values():
             make_folder(agent.folder / "memory")
             make_workspace(agent.workspace, self._crew.config.umask)
+        self._profile_paths = tuple(str(agent.folder / FILE_NAME) for agent in loaded.values())
         self._agents = loaded
 
     async def reload(self) -> Sequence[str]:
@@ -102,7 +105,7 @@ class Agents:
         return WorkspaceGrant(
             root=str(agent.workspace),
             write_paths=agent.write_paths,
-            private_paths=self._private_paths,
+            private_paths=(*self._private_paths, *self._profile_paths),
             shell_network=agent.shell_network,
             shell_write_paths=agent.shell_write_paths,
             ask_patterns=agent.shell_ask_patterns,

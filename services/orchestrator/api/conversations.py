@@ -49,7 +49,7 @@ class ConversationsServicer(conversations_pb2_grpc.ConversationsServicer):
         """Newest change first, without messages."""
         limit = limit_of(request, default=200)
         agent_id = request.agent_id if request.HasField("agent_id") else None
-        async with self._database.connection() as connection:
+        async with self._database.snapshot() as connection:
             found = await conversations.newest(connection, agent_id=agent_id, limit=limit)
             ids = [conversation.id for conversation in found]
             running = await turns.running_among(connection, ids)
@@ -90,7 +90,7 @@ class ConversationsServicer(conversations_pb2_grpc.ConversationsServicer):
         """One conversation with its newest messages (FLD-075)."""
         limit = limit_of(request, default=50)
         before = request.before_seq if request.HasField("before_seq") else None
-        async with self._database.connection() as connection:
+        async with self._database.snapshot() as connection:
             conversation = await _found(connection, request.id)
             return await _whole(connection, conversation, limit=limit, before_seq=before)
 

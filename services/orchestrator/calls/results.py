@@ -59,6 +59,7 @@ class ResultMaker:
         note: str = "",
         cancelled: bool = False,
         step_kind: StepKind = "tool",
+        own_words: bool = False,
     ) -> CallOutcome:
         """The outcome of `call`.
 
@@ -75,13 +76,14 @@ class ResultMaker:
             note: A line of the system after the output; never cut away.
             cancelled: The turn was stopped while it ran.
             step_kind: What run step it becomes.
+            own_words: The text is the system's own and is no tool's fault: it gets no prefix.
         """
         text, replaced = _storable(self._mask.text(self._written(result, locale)))
         words = load("orchestrator")
         notes = [note] if note else []
         if replaced:
             notes.append(words.text(locale, "calls.results.replaced", count=replaced))
-        prefix = words.text(locale, "calls.results.error_prefix") if result.is_error else ""
+        prefix = words.text(locale, "calls.results.error_prefix") if result.is_error and not own_words else ""
         ending = "".join(f"\n{each}" for each in notes)
         room = max(1, ceiling.chars - len(prefix) - len(ending))
         sized = spec is not None and spec.sizes_itself

@@ -19,6 +19,7 @@ _PREFIX_ROOM = 40
 _SHOWN_COMMAND = 80
 # A shell reports a signal that ended its last command by this and the signal's number.
 _SIGNAL_BASE = 128
+_MIB = 1024**2
 _GIB = 1024**3
 
 # In the words of the C library in both languages of the crew, of Python and of Node.
@@ -138,9 +139,9 @@ class Answer:
         if outcome.ended == "cpu" or number == signal.SIGXCPU:
             return self._say("limit_cpu", limit=limits.cpu_seconds)
         if failed and (number == signal.SIGXFSZ or _FILE_REFUSED.search(end)):
-            return self._say("limit_file", limit=_gigabytes(limits.file_bytes))
+            return self._say("limit_file", limit=_size(limits.file_bytes))
         if failed and _MEMORY_REFUSED.search(end):
-            return self._say("limit_memory", limit=_gigabytes(limits.memory_bytes))
+            return self._say("limit_memory", limit=_size(limits.memory_bytes))
         return None
 
     def _sandbox_line(self) -> str:
@@ -182,5 +183,6 @@ def _seconds(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def _gigabytes(count: int) -> str:
-    return f"{count / _GIB:.2f}".rstrip("0").rstrip(".")
+def _size(count: int) -> str:
+    unit, name = (_GIB, "GB") if count % _GIB == 0 else (_MIB, "MB")
+    return f"{count / unit:.1f}".removesuffix(".0") + f" {name}"

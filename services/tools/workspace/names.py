@@ -5,7 +5,8 @@ from __future__ import annotations
 import unicodedata
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-SHOWN_CHARS = 500
+# Of a name inside a sentence.
+QUOTED_CHARS = 500
 
 
 def shown(name: str) -> str:
@@ -13,15 +14,14 @@ def shown(name: str) -> str:
 
     A name in quotes is for reading: no file tool takes one with control characters in it.
     """
-    cut = name if len(name) <= SHOWN_CHARS else name[: SHOWN_CHARS - 1] + "…"
-    spelled = "".join(map(_spelled, cut))
-    return cut if spelled == cut else f'"{spelled}"'
+    spelled = "".join(map(_spelled, name))
+    return name if spelled == name else f'"{spelled}"'
 
 
 def quoted(name: str) -> str:
-    """`name` in quotes, as it stands inside a sentence."""
-    plain = shown(name)
-    return plain if plain.startswith('"') and plain != name else f'"{plain}"'
+    """`name` in quotes, as it stands inside a sentence; the end of a very long one is left out."""
+    cut = name if len(name) <= QUOTED_CHARS else f"{name[: QUOTED_CHARS - 1]}…"
+    return f'"{"".join(map(_spelled, cut))}"'
 
 
 def _spelled(char: str) -> str:

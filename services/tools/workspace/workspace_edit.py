@@ -28,7 +28,7 @@ from services.tools.tool_texts import ToolTexts
 from services.tools.workspace import arguments as given
 from services.tools.workspace.batch import being_cancelled
 from services.tools.workspace.binding import bound, bound_state, check_bound
-from services.tools.workspace.checks import SyntaxChecks
+from services.tools.workspace.checks.checking import SyntaxChecks
 from services.tools.workspace.explaining import explained, say, with_more
 from services.tools.workspace.faults import WorkspaceFault
 from services.tools.workspace.interfaces import FileChanging, Target

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,7 +56,7 @@ def running(proxy: str, folder: Path, pem: Path, key: Path, gateway_port: int) -
     with log.open("wb") as output:
         process = subprocess.Popen([path, *made], stdout=output, stderr=output, cwd=folder)
     try:
-        wait_until(lambda: process.poll() is not None or _listens(port), 30, log.read_text)
+        wait_until(lambda: process.poll() is not None or _answers(port, pem), 30, log.read_text)
         assert process.poll() is None, log.read_text()
         yield port
     finally:
@@ -79,9 +80,7 @@ def _made_to_run(proxy: str, folder: Path, pem: Path, key: Path, port: int, gate
             (block,) = blocks("caddyfile")
             # Where the page leaves the certificate to Caddy, the test brings its own.
             site = fitted(block).replace(f"{NAME} {{\n", f"{NAME}:{port} {{\n\ttls {pem} {key}\n", 1)
-            (folder / "Caddyfile").write_text(
-                "{\n\tadmin off\n\tauto_https disable_redirects\n\tpersist_config off\n}\n" + site
-            )
+            (folder / "Caddyfile").write_text("{\n\tadmin off\n\tauto_https disable_redirects\n}\n" + site)
             return ["run", "--config", str(folder / "Caddyfile"), "--adapter", "caddyfile"]
         case "nginx":
             (block,) = blocks("nginx")
@@ -104,7 +103,14 @@ def _made_to_run(proxy: str, folder: Path, pem: Path, key: Path, port: int, gate
             return ["--configFile", str(folder / "traefik.yaml")]
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def _answers(port: int, pem: Path) -> bool:
+    """Whether it takes connections with the certificate it was given; Traefik first shows its own."""
+    trusting = ssl.create_default_context(cafile=str(pem))
+    try:
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=2) as plain,
+            trusting.wrap_socket(plain, server_hostname=NAME),
+        ):
+            return True
+    except OSError:
+        return False

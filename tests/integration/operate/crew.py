@@ -13,7 +13,7 @@ from pathlib import Path
 
 CODE = """
 import os, sys
-from services.cli.commands.up import up
+from services.cli.native.crew import up
 from services.cli.native.environment import handed_over, plain, start_again
 from services.cli.native.programs import Service
 from services.common.start import StartError

@@ -41,7 +41,8 @@ def bubblewrap_arguments(program: str, policy: SandboxPolicy) -> tuple[str, ...]
     arguments += ["--ro-bind", "/", "/", "--dev", "/dev", "--remount-ro", "/dev"]
     if _can_limit_size(program):
         arguments += ["--size", str(_SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"]  # noqa: S108
-    arguments += ["--proc", "/proc"]
+    # As root, the kernel's settings under /proc/sys would be the user's own files.
+    arguments += ["--proc", "/proc", "--remount-ro", "/proc"]
     arguments += _without_sockets_of_services(policy)
     for place in _TEMP_PLACES:
         if os.path.isdir(place):

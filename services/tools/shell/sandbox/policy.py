@@ -65,7 +65,7 @@ def sandbox_policy(
         closed_ports: Ports closed besides those of the grant.
 
     Raises:
-        PolicyRefused: A writable path leaves the workspace, or the workspace is not there.
+        PolicyRefused: A writable path leaves the workspace or is a link, or there is no workspace.
     """
     workspace = Path(os.path.realpath(grant.root))
     if not workspace.is_dir():
@@ -93,16 +93,19 @@ def is_beneath(path: Path, root: Path) -> bool:
 
 
 def _writable_paths(workspace: Path, entries: Sequence[str], umask: int) -> tuple[Path, ...]:
-    found: list[Path] = []
+    paths: list[Path] = []
     for entry in entries:
-        path = Path(os.path.realpath(workspace / entry))
+        path = Path(os.path.normpath(workspace / entry))
         if "\0" in entry or not is_beneath(path, workspace):
             raise PolicyRefused("error.shell.write_path_outside", path=entry)
-        found.append(path)
-    # What lies in another writable path is writable through it, and a command could have put a link
-    # in its place.
-    outer = [path for path in found if not any(other != path and is_beneath(path, other) for other in found)]
+        paths.append(path)
+    # What lies in another writable path is writable through it, and a command could have put
+    # something else in its place: it is not looked at.
+    outer = [path for path in paths if not any(other != path and is_beneath(path, other) for other in paths)]
     for path in dict.fromkeys(outer):
+        # A link within the workspace could pass through a place that a command may change.
+        if os.path.realpath(path) != str(path):
+            raise PolicyRefused("error.shell.write_path_outside", path=str(path.relative_to(workspace)))
         if not path.exists():
             _make_directories(path, workspace, 0o2777 & ~umask)
     return tuple(dict.fromkeys(outer))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from services.tools.workspace.checks.finding import Finding
 from services.tools.workspace.checks.languages import Language
 
-_BASH_LINE = re.compile(r"^bash: line (\d+): (.*)$", re.M)
+_BASH_LINE = re.compile(r"^\S+: line (\d+): (.*)$", re.M)
 _NODE_PLACE = re.compile(r"^\[stdin\]:(\d+)$", re.M)
 _NODE_CARET = re.compile(r"^( *)\^+ *$", re.M)
 _NODE_MESSAGE = re.compile(r"^(\w*Error): (.*)$", re.M)

@@ -140,17 +140,23 @@ async def _run(
     )
     assert process.stdout is not None
     hits: list[Hit] = []
+    ended = False
     try:
         async with asyncio.timeout(max(seconds, 0.0)):
-            while len(hits) < count and (line := await process.stdout.readline()):
+            while len(hits) < count:
+                line = await process.stdout.readline()
+                if not line:
+                    ended = True
+                    break
                 name, _, rest = line.rstrip(b"\n").partition(b"\0")
                 number, _, text = rest.partition(b":")
                 hits.append(Hit(paths[name], int(number), _shown(text)))
     except TimeoutError:
         return hits, True
     finally:
-        with suppress(ProcessLookupError):
-            process.kill()
+        if not ended:
+            with suppress(ProcessLookupError):
+                process.kill()
         await process.wait()
     return hits, False
 

@@ -122,7 +122,9 @@ class TreeWalk:
 
     def _leave(self, level: _Level) -> None:
         self._held -= len(level.names)
-        self.folders_left += sum(name.endswith("/") for name in level.names)
+        folders = sum(name.endswith("/") for name in level.names)
+        # One whose files were not all seen counts as not looked into.
+        self.folders_left += folders + (len(level.names) > folders)
         level.close()
 
 

@@ -10,7 +10,8 @@ from services.tools.workspace.text.marks import BOM
 
 # Reading on past this to count lines costs more than the number is worth.
 SCANNED_BYTES = 256 * 1024**2
-_HEAD_BYTES = 8192
+# What a kind is told by; the first chunk is waited for until it has so many.
+_HEAD_BYTES = 4096
 
 
 class LineWindow:
@@ -32,6 +33,8 @@ class LineWindow:
         self._raw: list[bytes] = []
         self._hash = hashlib.sha256()
         self._decoder = codecs.getincrementaldecoder("utf-8")()
+        # The beginning of the file, until there is enough of it to be looked at.
+        self._waiting: bytes | None = b""
         self._head = b""
         self._lines: list[str] = []
         self._line = ""
@@ -51,16 +54,13 @@ class LineWindow:
         Raises:
             NotText: The file holds a NUL byte or is not UTF-8.
         """
-        if len(self._head) < _HEAD_BYTES:
-            self._head += chunk[: _HEAD_BYTES - len(self._head)]
-        if b"\0" in chunk:
-            raise NotText(kind_of(self._head))
-        self._hash.update(chunk)
-        if self.bytes + len(chunk) <= self._raw_room:
-            self._raw.append(chunk)
-        text = self._decoded(chunk.removeprefix(BOM) if self.bytes == 0 else chunk, final=False)
-        self.bytes += len(chunk)
-        self._take(text)
+        if self._waiting is not None:
+            chunk = self._waiting + chunk
+            if len(chunk) < _HEAD_BYTES:
+                self._waiting = chunk
+                return True
+            self._waiting = None
+        self._feed(chunk)
         return not (self._full and self.bytes >= SCANNED_BYTES)
 
     def end(self) -> None:
@@ -69,6 +69,9 @@ class LineWindow:
         Raises:
             NotText: It ends in the middle of a character.
         """
+        if self._waiting is not None:
+            beginning, self._waiting = self._waiting, None
+            self._feed(beginning)
         self._decoded(b"", final=True)
         self.ended = True
         if self._line and not self._full:
@@ -103,6 +106,18 @@ class LineWindow:
     def raw(self) -> bytes | None:
         """The bytes themselves, if there are few enough."""
         return b"".join(self._raw) if self.bytes <= self._raw_room else None
+
+    def _feed(self, chunk: bytes) -> None:
+        if self.bytes == 0:
+            self._head = chunk[:_HEAD_BYTES]
+        if b"\0" in chunk:
+            raise NotText(kind_of(self._head))
+        self._hash.update(chunk)
+        if self.bytes + len(chunk) <= self._raw_room:
+            self._raw.append(chunk)
+        text = self._decoded(chunk.removeprefix(BOM) if self.bytes == 0 else chunk, final=False)
+        self.bytes += len(chunk)
+        self._take(text)
 
     def _decoded(self, chunk: bytes, *, final: bool) -> str:
         try:

@@ -49,7 +49,7 @@ def _unset(field: FieldDescriptor) -> Any:
     return False if field.type == FieldDescriptor.TYPE_BOOL else 0
 
 
-def shape(name: str, **values: Any) -> dict[str, Any]:
+def shape(name: str, /, **values: Any) -> dict[str, Any]:
     """A message named `name` with `values` set and everything else as unset fields look.
 
     Raises:
@@ -62,13 +62,13 @@ def shape(name: str, **values: Any) -> dict[str, Any]:
     return {key: values.get(key, _unset(field)) for key, field in fields.items()}
 
 
-def event(kind: str, **values: Any) -> dict[str, Any]:
+def event(kind: str, /, **values: Any) -> dict[str, Any]:
     """One turn event as its SSE data."""
     field = events_pb2.TurnEvent.DESCRIPTOR.fields_by_name[kind]
     return {"type": kind, **shape(field.message_type.name, **values)}
 
 
-def frame(kind: str, **values: Any) -> dict[str, Any]:
+def frame(kind: str, /, **values: Any) -> dict[str, Any]:
     """One frame of the activity stream as its SSE data."""
     field = runs_pb2.ActivityFrame.DESCRIPTOR.fields_by_name[kind]
     return {"type": kind, **shape(field.message_type.name, **values)}

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.common.toolhost import exact_json
 from services.common.toolhost.contract import ToolSpec
 from services.orchestrator.calls.arguments import Faulty, Fitted, fit
 from services.orchestrator.calls.arguments.repair import repaired
@@ -222,7 +221,7 @@ ANYTHING = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(st.dictionaries(st.sampled_from([*TAGS["properties"], "old", "x"]), ANYTHING, max_size=4))
 async def test_whatever_comes_is_fitted_or_refused_in_words(value):
-    text = exact_json.dumps(value)
+    text = json.dumps(value)
     result = await fit(spec(TAGS), text, "en")
     if isinstance(result, Fitted):
         assert Schema(json.dumps(TAGS)).accepts(result.arguments)

@@ -310,9 +310,7 @@ async def test_after_a_restart_only_repeatable_calls_run_again(agent):
         decisions={"3": approval(approved, "approved", "{}")},
     )
     assert len(look.ran) == 1
-    assert bench.sink.outcomes["2"].text.startswith(
-        "Tool error: The server restarted while this call was running"
-    )
+    assert bench.sink.outcomes["2"].text.startswith("The server restarted while this call was running")
     assert bench.sink.outcomes["2"].outcome == "unknown"
     assert [run.context.call_id for run in write.ran] == ["3"]
 

@@ -15,25 +15,27 @@ type Access = { kind: "asking" } | { kind: "in" } | { kind: "out" } | { kind: "f
 
 export const session = new Store<Session | null>(null);
 
+async function whoIsThere(): Promise<Access> {
+  try {
+    const answer = await auth.session();
+    session.set(answer);
+    return { kind: answer.authenticated ? "in" : "out" };
+  } catch (cause) {
+    if (!(cause instanceof ApiError)) throw cause;
+    return { kind: "failed", error: cause };
+  }
+}
+
 export function AccessGate({ children }: { children: ReactNode }) {
   const t = useText();
   const [access, setAccess] = useState<Access>({ kind: "asking" });
   const [token, setToken] = useState(() => setupTokenOf(location.hash));
   const mode = useStore(session)?.mode;
 
-  const ask = async () => {
-    try {
-      const answer = await auth.session();
-      session.set(answer);
-      setAccess({ kind: answer.authenticated ? "in" : "out" });
-    } catch (cause) {
-      if (!(cause instanceof ApiError)) throw cause;
-      setAccess({ kind: "failed", error: cause });
-    }
-  };
+  const ask = () => whoIsThere().then(setAccess);
 
   useEffect(() => {
-    void ask();
+    void whoIsThere().then(setAccess);
     return onUnauthenticated(() => setAccess({ kind: "out" }));
   }, []);
 
@@ -64,7 +66,13 @@ export function AccessGate({ children }: { children: ReactNode }) {
     case "in":
       return children;
     case "out":
-      return <Login setUp={() => setToken(" ")} ended={mode !== undefined && session.get()?.authenticated === true} onDone={ask} />;
+      return (
+        <Login
+          setUp={() => setToken(" ")}
+          ended={mode !== undefined && session.get()?.authenticated === true}
+          onDone={ask}
+        />
+      );
     case "failed":
       return (
         <main className="gate">

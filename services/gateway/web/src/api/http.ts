@@ -34,7 +34,12 @@ export interface RequestOptions {
 /** A response with a 2xx status, or an ApiError. */
 export async function request(path: string, options: RequestOptions = {}): Promise<Response> {
   const { method = "GET", body, signal, headers = {} } = options;
-  const init: RequestInit = { method, headers: { ...headers }, cache: "no-store", credentials: "same-origin" };
+  const init: RequestInit = {
+    method,
+    headers: { ...headers },
+    cache: "no-store",
+    credentials: "same-origin",
+  };
   if (body !== undefined) {
     init.body = JSON.stringify(body);
     (init.headers as Record<string, string>)["Content-Type"] = "application/json";
@@ -48,7 +53,11 @@ export async function request(path: string, options: RequestOptions = {}): Promi
     throw new ApiError(0, "", `${method} ${path}: ${String(cause)}`);
   }
   if (response.ok) return response;
-  const error = new ApiError(response.status, await detailOf(response), `${method} ${path}: ${response.status}`);
+  const error = new ApiError(
+    response.status,
+    await detailOf(response),
+    `${method} ${path}: ${response.status}`,
+  );
   if (response.status === 401 && !path.startsWith("/api/auth/")) unauthenticated.forEach((tell) => tell());
   throw error;
 }

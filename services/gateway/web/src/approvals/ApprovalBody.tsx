@@ -4,6 +4,19 @@ import { quotedIn } from "../chat/call-words";
 import { Revealed } from "../design/Revealed";
 import { useText } from "../i18n";
 
+/** A reason with what it quotes set apart. */
+function Reason({ text }: { text: string }) {
+  return text.split(/(`[^`]+`)/).map((part, index) =>
+    index % 2 === 1 ? (
+      <code key={index}>
+        <Revealed text={part.slice(1, -1)} />
+      </code>
+    ) : (
+      <Revealed key={index} text={part} />
+    ),
+  );
+}
+
 /** What will happen, why it asks, and everything it would run with. */
 export function ApprovalBody({ approval }: { approval: Approval }) {
   const t = useText();
@@ -11,7 +24,8 @@ export function ApprovalBody({ approval }: { approval: Approval }) {
     <>
       {approval.reason && (
         <p className="approval-reason">
-          <span className="approval-reason-label">{t("approval.because")}</span> <Revealed text={approval.reason} />
+          <span className="approval-reason-label">{t("approval.because")}</span>{" "}
+          <Reason text={approval.reason} />
         </p>
       )}
       <div className="approval-scroll" tabIndex={0} role="region" aria-label={t("approval.arguments")}>

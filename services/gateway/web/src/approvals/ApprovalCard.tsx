@@ -36,7 +36,8 @@ export function ApprovalCard({ approval, busy, problem, linked = false, onDecide
   const off = expired || problem === "handled";
   const heading = question
     ? String(asRecord(approval.arguments).question ?? approval.summary)
-    : approval.summary || t("approval.summary", { tool: approval.tool, what: shortArguments(approval.arguments) });
+    : approval.summary ||
+      t("approval.summary", { tool: approval.tool, what: shortArguments(approval.arguments) });
 
   return (
     <section

@@ -32,14 +32,19 @@ export function Preview({ text }: { text: string }) {
   const diff = isDiff(text);
   return (
     <pre className="preview" tabIndex={0} aria-label={t("approval.preview")}>
-      {diff
-        ? text.split("\n").map((line, index) => (
+      {diff ? (
+        text
+          .trimEnd()
+          .split("\n")
+          .map((line, index) => (
             <span key={index} className={`diff-line ${lineKind(line)}`}>
               <Revealed text={line} />
               {"\n"}
             </span>
           ))
-        : <Revealed text={text} />}
+      ) : (
+        <Revealed text={text} />
+      )}
     </pre>
   );
 }

@@ -1,4 +1,12 @@
-import { useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent, type Ref, useImperativeHandle } from "react";
+import {
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+  type KeyboardEvent,
+  type Ref,
+  useImperativeHandle,
+} from "react";
 import { Icon, Spinner } from "../design/Icon";
 import { useText, type Key } from "../i18n";
 import { useTouch } from "../state/media";
@@ -29,7 +37,11 @@ interface Props {
 }
 
 type SendKind = "send" | "queue" | "steer";
-const SEND_WORDS: Record<SendKind, Key> = { send: "composer.send", queue: "composer.queue", steer: "composer.steer" };
+const SEND_WORDS: Record<SendKind, Key> = {
+  send: "composer.send",
+  queue: "composer.queue",
+  steer: "composer.steer",
+};
 const MAX_LINES_PX = 232;
 
 export function Composer(props: Props) {

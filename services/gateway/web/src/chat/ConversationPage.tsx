@@ -73,7 +73,8 @@ function useThread(thread: Thread): void {
   useEffect(() => {
     thread.open();
     const leave = hub.onFrame((frame) => {
-      if (frame.type === "run" && frame.run?.conversation_id === thread.id) thread.heardOfRun(frame.run.status);
+      if (frame.type === "run" && frame.run?.conversation_id === thread.id)
+        thread.heardOfRun(frame.run.status);
       if (frame.type === "snapshot" && frame.runs.some((run) => run.conversation_id === thread.id)) {
         thread.heardOfRun("running");
       }
@@ -138,15 +139,18 @@ function Foot({ thread, wide }: { thread: Thread; wide: boolean }) {
   };
 
   const locked = useMemo(() => {
-    if (approval) return t(approval.kind === "question" ? "composer.waits_answer" : "composer.waits_approval");
+    if (approval)
+      return t(approval.kind === "question" ? "composer.waits_answer" : "composer.waits_approval");
     return overBudget ? t("composer.over_budget") : null;
   }, [approval, overBudget, t]);
 
   const lastOwn = () =>
-    state.messages.findLast((message) => message.role === "user" && message.author !== "system")?.content ?? null;
+    state.messages.findLast((message) => message.role === "user" && message.author !== "system")?.content ??
+    null;
 
   return (
     <div className="foot">
+      {!wide && <RunStrip conversationId={thread.id} />}
       {approval && (
         <ApprovalCard
           key={approval.id}
@@ -163,7 +167,6 @@ function Foot({ thread, wide }: { thread: Thread; wide: boolean }) {
           {t("approval.handled")}
         </p>
       )}
-      {!wide && <RunStrip conversationId={thread.id} />}
       {queued.length > 0 && <QueueChips queued={queued} />}
       {overBudget && !approval && (
         <div className="over-budget" role="status">

@@ -28,11 +28,11 @@ export function MessageList({ thread }: { thread: Thread }) {
 
   // Rows added in front keep the reader's place; only then may the list hold on to its end.
   const firstSeq = state.messages[0]?.seq ?? 0;
-  const before = useRef(firstSeq);
-  const shift = before.current > firstSeq && before.current !== 0;
-  useLayoutEffect(() => {
-    before.current = firstSeq;
-  }, [firstSeq]);
+  const [edge, setEdge] = useState({ firstSeq, rows: rows.length, grewInFront: false });
+  if (edge.firstSeq !== firstSeq || edge.rows !== rows.length) {
+    const grewInFront = edge.firstSeq !== 0 && firstSeq < edge.firstSeq;
+    setEdge({ firstSeq, rows: rows.length, grewInFront });
+  }
 
   const count = state.messages.length + state.sent.length;
 
@@ -62,18 +62,26 @@ export function MessageList({ thread }: { thread: Thread }) {
     }
   }, [count, rows]);
 
-  // One's own new message is always wanted in view.
-  const sentCount = state.sent.length;
-  useEffect(() => {
-    if (sentCount > 0) toEnd();
-  }, [sentCount]);
-
   const toEnd = () => {
     following.current = true;
     setBelow(null);
     const box = scroller.current;
     if (box) box.scrollTop = box.scrollHeight;
   };
+
+  // One's own new message is always wanted in view.
+  const sentCount = state.sent.length;
+  const [sentBefore, setSentBefore] = useState(sentCount);
+  if (sentBefore !== sentCount) {
+    setSentBefore(sentCount);
+    if (sentCount > sentBefore) setBelow(null);
+  }
+  useLayoutEffect(() => {
+    const box = scroller.current;
+    if (sentCount === 0 || !box) return;
+    following.current = true;
+    box.scrollTop = box.scrollHeight;
+  }, [sentCount]);
 
   const lastTop = useRef(0);
   const scrolled = () => {
@@ -110,7 +118,9 @@ export function MessageList({ thread }: { thread: Thread }) {
         ref={scroller}
         onScroll={scrolled}
         onWheel={(event) => leave(event.deltaY < 0)}
-        onKeyDown={(event) => leave(["ArrowUp", "PageUp", "Home"].includes(event.key) && event.target === scroller.current)}
+        onKeyDown={(event) =>
+          leave(["ArrowUp", "PageUp", "Home"].includes(event.key) && event.target === scroller.current)
+        }
         tabIndex={0}
         role="log"
         aria-live="off"
@@ -128,7 +138,13 @@ export function MessageList({ thread }: { thread: Thread }) {
               )}
             </div>
           )}
-          <Virtualizer ref={list} scrollRef={scroller} shift={shift} startMargin={state.hasEarlier ? 44 : 0} bufferSize={600}>
+          <Virtualizer
+            ref={list}
+            scrollRef={scroller}
+            shift={edge.grewInFront}
+            startMargin={state.hasEarlier ? 44 : 0}
+            bufferSize={600}
+          >
             {rows.map((row) => (
               <div key={row.key} className={`row row-${row.kind}`}>
                 <MessageRow row={row} waitingFor={state.approval?.tool_call_id ?? null} />

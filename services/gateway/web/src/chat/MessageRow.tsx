@@ -7,12 +7,19 @@ import { dayOf } from "../format/time";
 import { compact } from "../format/count";
 import { money } from "../format/money";
 import { useLanguage, useText } from "../i18n";
+import { useNow } from "../state/clock";
 import { Markdown } from "../markdown/Markdown";
 import type { Row } from "./rows";
 import type { Note } from "./thread-state";
 import { CallList } from "./ToolCard";
 
-export const MessageRow = memo(function MessageRow({ row, waitingFor }: { row: Row; waitingFor: string | null }) {
+export const MessageRow = memo(function MessageRow({
+  row,
+  waitingFor,
+}: {
+  row: Row;
+  waitingFor: string | null;
+}) {
   switch (row.kind) {
     case "day":
       return <DayLine at={row.at} />;
@@ -35,7 +42,7 @@ export const MessageRow = memo(function MessageRow({ row, waitingFor }: { row: R
       return (
         <article className="reply">
           <Markdown text={row.text} />
-          <ReplyFoot row={row} />
+          {row.message.tool_calls.length === 0 && <ReplyFoot row={row} />}
         </article>
       );
     case "calls":
@@ -50,7 +57,7 @@ export const MessageRow = memo(function MessageRow({ row, waitingFor }: { row: R
 function DayLine({ at }: { at: string }) {
   const t = useText();
   const language = useLanguage();
-  const day = dayOf(at, Date.now());
+  const day = dayOf(at, useNow(60));
   const label =
     day === "today"
       ? t("day.today")
@@ -86,7 +93,9 @@ function ReplyFoot({ row }: { row: Extract<Row, { kind: "assistant" }> }) {
       <span className="reply-figures">
         {message.model && <span>{message.model}</span>}
         {tokens && <span>{tokens}</span>}
-        {message.model && <span>{message.cost_usd === null ? t("run.cost_unknown") : money(message.cost_usd)}</span>}
+        {message.model && (
+          <span>{message.cost_usd === null ? t("run.cost_unknown") : money(message.cost_usd)}</span>
+        )}
         <Time iso={message.created_at} />
       </span>
     </footer>

@@ -27,20 +27,12 @@ export function OptionsCard({ thread, conversation }: { thread: Thread; conversa
         </>
       }
     >
-      {(close) => <OptionsBody thread={thread} conversation={conversation} onDone={close} />}
+      <OptionsBody thread={thread} conversation={conversation} />
     </Card>
   );
 }
 
-function OptionsBody({
-  thread,
-  conversation,
-  onDone,
-}: {
-  thread: Thread;
-  conversation: Conversation;
-  onDone: () => void;
-}) {
+function OptionsBody({ thread, conversation }: { thread: Thread; conversation: Conversation }) {
   const t = useText();
   const sentence = useSentence();
   const [error, setError] = useState<string | null>(null);
@@ -97,7 +89,9 @@ function OptionsBody({
                   className="text-button"
                   aria-label={t("options.revoke_named", { grant })}
                   onClick={() =>
-                    void change({ auto_approve: conversation.auto_approve.filter((other) => other !== grant) })
+                    void change({
+                      auto_approve: conversation.auto_approve.filter((other) => other !== grant),
+                    })
                   }
                 >
                   {t("options.revoke")}
@@ -113,7 +107,10 @@ function OptionsBody({
           icon="download"
           onClick={() =>
             void attempt(() =>
-              exportConversation(conversation.id, name, { you: t("export.you"), agent: agentName(conversation.agent_id) }),
+              exportConversation(conversation.id, name, {
+                you: t("export.you"),
+                agent: agentName(conversation.agent_id),
+              }),
             )
           }
         >
@@ -126,7 +123,6 @@ function OptionsBody({
             onClick={() =>
               void attempt(async () => {
                 await conversations.remove(conversation.id);
-                onDone();
                 go({ page: "start" });
                 await refreshConversations();
               })

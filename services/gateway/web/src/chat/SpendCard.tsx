@@ -4,7 +4,7 @@ import { ApiError } from "../api/http";
 import { Button } from "../design/Button";
 import { Card } from "../design/Card";
 import { useSentence } from "../design/Problem";
-import { money } from "../format/money";
+import { limit, money } from "../format/money";
 import { usePlural, useText } from "../i18n";
 import type { Thread } from "./thread";
 
@@ -16,16 +16,20 @@ export function SpendCard({ thread, conversation }: { thread: Thread; conversati
   const { spent_usd: spent, cost_cap_usd: cap, over_budget: over } = conversation;
   return (
     <Card
-      label={cap > 0 ? t("spend.pill_of", { spent: money(spent), cap: money(cap) }) : t("spend.pill", { spent: money(spent) })}
+      label={
+        cap > 0
+          ? t("spend.pill_of", { spent: money(spent), cap: limit(cap) })
+          : t("spend.pill", { spent: money(spent) })
+      }
       className="spend-anchor"
       pill={
         <>
           <span className={over ? "pill-figure pill-over" : "pill-figure"}>{money(spent)}</span>
-          {cap > 0 && <span className="pill-of">/ {money(cap)}</span>}
+          {cap > 0 && <span className="pill-of">/ {limit(cap)}</span>}
         </>
       }
     >
-      {() => <SpendBody thread={thread} conversation={conversation} />}
+      <SpendBody thread={thread} conversation={conversation} />
     </Card>
   );
 }
@@ -33,16 +37,29 @@ export function SpendCard({ thread, conversation }: { thread: Thread; conversati
 function SpendBody({ thread, conversation }: { thread: Thread; conversation: Conversation }) {
   const t = useText();
   const plural = usePlural();
-  const { spent_usd: spent, cost_cap_usd: cap, over_budget: over, unknown_cost_calls: unknown } = conversation;
+  const {
+    spent_usd: spent,
+    cost_cap_usd: cap,
+    over_budget: over,
+    unknown_cost_calls: unknown,
+  } = conversation;
   return (
     <div className="spend">
       <h2>{t("spend.title")}</h2>
       {cap > 0 ? (
         <>
-          <meter className={over ? "spend-bar spend-bar-over" : "spend-bar"} min={0} max={cap} value={Math.min(spent, cap)} aria-label={t("spend.title")} />
+          <meter
+            className={over ? "spend-bar spend-bar-over" : "spend-bar"}
+            min={0}
+            max={cap}
+            value={Math.min(spent, cap)}
+            aria-label={t("spend.title")}
+          />
           <p className="spend-line">
             <span>{t("spend.spent", { spent: money(spent) })}</span>
-            <span>{over ? t("spend.nothing_left") : t("spend.left", { left: money(Math.max(0, cap - spent)) })}</span>
+            <span>
+              {over ? t("spend.nothing_left") : t("spend.left", { left: money(Math.max(0, cap - spent)) })}
+            </span>
           </p>
         </>
       ) : (
@@ -51,7 +68,9 @@ function SpendBody({ thread, conversation }: { thread: Thread; conversation: Con
           <span>{t("spend.no_cap")}</span>
         </p>
       )}
-      {unknown > 0 && <p className="muted small">{plural("spend.unknown.one", "spend.unknown.other", unknown)}</p>}
+      {unknown > 0 && (
+        <p className="muted small">{plural("spend.unknown.one", "spend.unknown.other", unknown)}</p>
+      )}
       <CapForm thread={thread} cap={cap} />
     </div>
   );
@@ -84,7 +103,7 @@ export function CapForm({ thread, cap }: { thread: Thread; cap: number }) {
     >
       {STEPS_USD.map((step) => (
         <Button key={step} onClick={() => void raise(cap + step)} disabled={cap === 0}>
-          +{money(step).replace(/00$/, "")}
+          +{limit(step)}
         </Button>
       ))}
       <label className="cap-amount">

@@ -47,10 +47,17 @@ const ToolCard = memo(function ToolCard({ name, args, broken, outcome, waits }: 
   const failed = outcome.status === "failed";
   const [chosen, setChosen] = useState<boolean | null>(null);
   const open = chosen ?? failed;
+  const finished = failed || outcome.status === "ok";
   const state = waits ? "waits" : outcome.status;
   return (
     <li className={`call call-${state}`}>
-      <button type="button" className="call-head" aria-expanded={open} onClick={() => setChosen(!open)}>
+      <button
+        type="button"
+        className="call-head"
+        aria-expanded={open}
+        title={finished ? t(open ? "call.hide_result" : "call.show_result") : undefined}
+        onClick={() => setChosen(!open)}
+      >
         <StateIcon state={state} />
         <span className="visually-hidden">{t(STATE_WORDS[state])}</span>
         <span className="call-name">{name}</span>
@@ -69,7 +76,7 @@ const ToolCard = memo(function ToolCard({ name, args, broken, outcome, waits }: 
             <Arguments value={args} />
           )}
           <Nested calls={outcome.nested} />
-          {(outcome.status === "ok" || failed) && <Result outcome={outcome} onHide={() => setChosen(false)} />}
+          {finished && <Result outcome={outcome} onHide={() => setChosen(false)} />}
         </div>
       )}
     </li>

@@ -17,7 +17,11 @@ async function allMessages(id: string): Promise<Message[]> {
   }
 }
 
-export function asMarkdown(title: string, messages: readonly Message[], names: { you: string; agent: string }): string {
+export function asMarkdown(
+  title: string,
+  messages: readonly Message[],
+  names: { you: string; agent: string },
+): string {
   const parts = [`# ${title.replace(/\s+/g, " ")}`];
   for (const message of messages) {
     if (message.role === "user") parts.push(`**${names.you}**\n\n${message.content}`);
@@ -48,7 +52,12 @@ export async function exportConversation(
   const url = URL.createObjectURL(new Blob([text], { type: "text/markdown" }));
   const link = document.createElement("a");
   link.href = url;
-  link.download = `${title.replace(/[\\/:*?"<>|\p{Cc}]+/gu, " ").trim().slice(0, 80) || "conversation"}.md`;
+  link.download = `${
+    title
+      .replace(/[\\/:*?"<>|\p{Cc}]+/gu, " ")
+      .trim()
+      .slice(0, 80) || "conversation"
+  }.md`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }

@@ -55,10 +55,15 @@ export function rowsOf(state: ThreadState): Row[] {
     }
   }
   passed(Infinity);
-  if (state.live) {
+  if (state.live && (state.live.text || !toolRuns(state.outcomes))) {
     rows.push({ kind: "live", key: "live", text: state.live.text, thinking: state.live.thinking });
   }
   return rows;
+}
+
+/** A running call says itself that work goes on. */
+function toolRuns(outcomes: ReadonlyMap<string, Outcome>): boolean {
+  return [...outcomes.values()].some(({ status }) => status === "running");
 }
 
 function addCalls(

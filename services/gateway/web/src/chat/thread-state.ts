@@ -255,10 +255,7 @@ function finished(was: Outcome, event: ToolResult): Outcome {
   };
 }
 
-function spent(
-  state: ThreadState,
-  event: { spent_usd: number; unknown_cost_calls: number },
-): ThreadState {
+function spent(state: ThreadState, event: { spent_usd: number; unknown_cost_calls: number }): ThreadState {
   if (!state.conversation) return state;
   const cap = state.conversation.cost_cap_usd;
   const conversation = {

@@ -27,13 +27,7 @@ interface IconButtonProps extends Shared {
 
 export function IconButton({ icon, label, className = "", ...rest }: IconButtonProps) {
   return (
-    <button
-      type="button"
-      className={`icon-button ${className}`}
-      aria-label={label}
-      title={label}
-      {...rest}
-    >
+    <button type="button" className={`icon-button ${className}`} aria-label={label} title={label} {...rest}>
       <Icon name={icon} />
     </button>
   );

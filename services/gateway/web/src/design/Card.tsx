@@ -7,7 +7,7 @@ interface Props {
   pill: ReactNode;
   label: string;
   className?: string;
-  children: (close: () => void) => ReactNode;
+  children: ReactNode;
 }
 
 export function Card({ pill, label, className = "", children }: Props) {
@@ -15,11 +15,6 @@ export function Card({ pill, label, className = "", children }: Props) {
   const root = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
   const id = useId();
-
-  const close = () => {
-    setOpen(false);
-    button.current?.focus();
-  };
 
   useEffect(() => {
     if (!open) return;
@@ -53,7 +48,7 @@ export function Card({ pill, label, className = "", children }: Props) {
       </button>
       {open && (
         <div className="card floating" id={id} role="dialog" aria-label={label}>
-          {children(close)}
+          {children}
         </div>
       )}
     </div>

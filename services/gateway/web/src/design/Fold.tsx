@@ -16,7 +16,9 @@ export function Fold({ text, children }: { text: string; children: ReactNode }) 
       <div className="fold-body">{children}</div>
       <button type="button" className="fold-toggle" aria-expanded={open} onClick={() => setOpen(!open)}>
         <Icon name="chevron" />
-        {open ? t("common.show_less") : t("common.show_all", { lines, characters: text.length.toLocaleString() })}
+        {open
+          ? t("common.show_less")
+          : t("common.show_all", { lines, characters: text.length.toLocaleString() })}
       </button>
     </div>
   );

@@ -8,7 +8,7 @@ export function Time({ iso }: { iso: string }) {
   const language = useLanguage();
   return (
     <time className="time" dateTime={iso} title={exact(iso, language)}>
-      {relative(iso, Math.max(now, Date.now() - 15_000), language)}
+      {relative(iso, now, language)}
     </time>
   );
 }

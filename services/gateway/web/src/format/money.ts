@@ -1,3 +1,8 @@
+/** A limit somebody chose: as short as it was typed, at least cents. */
+export function limit(usd: number): string {
+  return `$${usd.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 4 })}`;
+}
+
 /** US dollars: four digits under 1, two from there on. */
 export function money(usd: number): string {
   if (usd === 0) return "$0";

@@ -33,9 +33,9 @@ export function elapsed(ms: number): string {
   return seconds < 3600 ? rest.replace(/^0/, "") : `${Math.floor(seconds / 3600)}:${rest}`;
 }
 
-/** What is left until an instant, rounded up so that it reads 0:00 only when it is over. */
+/** What is left until an instant, in whole seconds. */
 export function countdown(untilIso: string, now: number): string {
-  return elapsed(Math.max(0, Math.ceil((Date.parse(untilIso) - now) / 1000)) * 1000);
+  return elapsed(Math.max(0, Date.parse(untilIso) - now));
 }
 
 function two(value: number): string {
@@ -61,7 +61,9 @@ export function relative(iso: string, now: number, locale: string): string {
 
 /** The exact local time, for a title. */
 export function exact(iso: string, locale: string): string {
-  return new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" }).format(Date.parse(iso));
+  return new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" }).format(
+    Date.parse(iso),
+  );
 }
 
 /** Hours and minutes. */

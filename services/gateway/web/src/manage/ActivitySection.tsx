@@ -29,7 +29,10 @@ export function ActivitySection() {
   const known = useStore(hub.runs);
   const seen = useSeenFailures();
   const [limit, setLimit] = useState(PAGES[0] ?? 100);
-  const [filters, setFilters] = useState<Filters>(() => ({ ...NO_FILTERS, ...recallJson("activity-filters", {}) }));
+  const [filters, setFilters] = useState<Filters>(() => ({
+    ...NO_FILTERS,
+    ...recallJson("activity-filters", {}),
+  }));
   const { agent, status, source } = filters;
   const load = useCallback(
     () => runsApi.list({ ...(agent ? { agent_id: agent } : {}), limit }),
@@ -144,7 +147,12 @@ interface FilterProps {
 
 function Filter({ label, every, value, options, onChange }: FilterProps) {
   return (
-    <select className="field select" aria-label={label} value={value} onChange={(event) => onChange(event.target.value)}>
+    <select
+      className="field select"
+      aria-label={label}
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+    >
       <option value="">{every}</option>
       {options.map((option) => (
         <option key={option.value} value={option.value}>

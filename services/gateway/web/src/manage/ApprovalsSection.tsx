@@ -58,7 +58,9 @@ export function ApprovalsSection() {
             ))}
           </ul>
         ) : (
-          <p className="panel-empty">{t(loaded.data === null ? "common.loading" : "approvals.history_empty")}</p>
+          <p className="panel-empty">
+            {t(loaded.data === null ? "common.loading" : "approvals.history_empty")}
+          </p>
         )}
         {nextPage !== undefined && (loaded.data?.length ?? 0) >= limit && (
           <Button look="quiet" onClick={() => setLimit(nextPage)}>
@@ -100,7 +102,9 @@ function Waiting({ approval, onClosed }: { approval: Approval; onClosed: () => v
       busy={busy}
       problem={problem}
       linked
-      onDecide={({ approve, always }) => void close((signal) => turns.decide(approval, approve, always, signal))}
+      onDecide={({ approve, always }) =>
+        void close((signal) => turns.decide(approval, approve, always, signal))
+      }
       onAnswer={(text) => void close((signal) => turns.answer(approval, text, signal))}
     />
   );
@@ -118,7 +122,9 @@ function Decided({ approval }: { approval: Approval }) {
   const [open, setOpen] = useState(false);
   const outcome = OUTCOMES[approval.status];
   const words =
-    approval.kind === "question" ? String(asRecord(approval.arguments).question ?? approval.summary) : approval.summary;
+    approval.kind === "question"
+      ? String(asRecord(approval.arguments).question ?? approval.summary)
+      : approval.summary;
   return (
     <li className={`decided-row decided-${approval.status}`}>
       <button type="button" className="decided-head" aria-expanded={open} onClick={() => setOpen(!open)}>

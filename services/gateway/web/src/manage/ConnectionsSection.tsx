@@ -40,7 +40,9 @@ export function ConnectionsSection() {
               <li key={service.name} className="state-row">
                 <State good={service.reachable} />
                 <span className="state-name">{service.name}</span>
-                <span className="state-note">{service.note || t(service.reachable ? "state.up" : "state.down")}</span>
+                <span className="state-note">
+                  {service.note || t(service.reachable ? "state.up" : "state.down")}
+                </span>
                 {service.since && <Time iso={service.since} />}
               </li>
             ))}
@@ -54,7 +56,9 @@ export function ConnectionsSection() {
           <Panel
             title={t("connections.routes")}
             hint={t("connections.routes_hint", {
-              source: SOURCE_WORDS[data.routes_source] ? t(SOURCE_WORDS[data.routes_source] as Key) : data.routes_source,
+              source: SOURCE_WORDS[data.routes_source]
+                ? t(SOURCE_WORDS[data.routes_source] as Key)
+                : data.routes_source,
             })}
           >
             {data.routes.length === 0 ? (
@@ -94,7 +98,9 @@ export function ConnectionsSection() {
                       <Icon name="key" />
                     </span>
                     <span className="state-name mono">{key.name}</span>
-                    <span className="state-note">{t(key.present ? "connections.key_set" : "connections.key_missing")}</span>
+                    <span className="state-note">
+                      {t(key.present ? "connections.key_set" : "connections.key_missing")}
+                    </span>
                   </li>
                 ))}
               </ul>

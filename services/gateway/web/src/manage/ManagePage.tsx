@@ -61,12 +61,16 @@ export function ManagePage({ section, item }: { section: Section; item: string |
                 className={name === section ? "rail-link current" : "rail-link"}
                 href={hrefOf({ page: "manage", section: name, item: null })}
                 aria-current={name === section ? "page" : undefined}
-                aria-label={counts[name] > 0 ? t("rail.counted", { name: t(words), n: counts[name] }) : t(words)}
+                aria-label={
+                  counts[name] > 0 ? t("rail.counted", { name: t(words), n: counts[name] }) : t(words)
+                }
               >
                 <Icon name={icon} />
                 <span>{t(words)}</span>
                 {counts[name] > 0 && (
-                  <span className={name === "approvals" ? "count count-attention" : "count"}>{counts[name]}</span>
+                  <span className={name === "approvals" ? "count count-attention" : "count"}>
+                    {counts[name]}
+                  </span>
                 )}
               </a>
             ))}

@@ -45,7 +45,9 @@ export function RunPage({ id }: { id: string }) {
               <p className="run-row-meta">
                 <span>{agentName(run.agent_id)}</span>
                 <span>{sourceWord(run.source, t)}</span>
-                <a href={hrefOf({ page: "conversation", id: run.conversation_id })}>{t("run.open_conversation")}</a>
+                <a href={hrefOf({ page: "conversation", id: run.conversation_id })}>
+                  {t("run.open_conversation")}
+                </a>
               </p>
             </div>
           </header>
@@ -54,11 +56,17 @@ export function RunPage({ id }: { id: string }) {
             <Fact name={t("run.fact.started")} value={exact(run.started_at, language)} />
             <Fact
               name={t("run.fact.took")}
-              value={duration((run.finished_at ? Date.parse(run.finished_at) : now) - Date.parse(run.started_at))}
+              value={duration(
+                (run.finished_at ? Date.parse(run.finished_at) : now) - Date.parse(run.started_at),
+              )}
             />
             <Fact
               name={t("run.fact.cost")}
-              value={run.unknown_cost_calls > 0 ? `${money(run.cost_usd)} + ${t("run.cost_unknown")}` : money(run.cost_usd)}
+              value={
+                run.unknown_cost_calls > 0
+                  ? `${money(run.cost_usd)} + ${t("run.cost_unknown")}`
+                  : money(run.cost_usd)
+              }
             />
             <Fact name={t("run.fact.steps")} value={String(run.steps.length)} />
           </dl>

@@ -15,7 +15,9 @@ export function RunRow({ run, children }: { run: Run; children?: ReactNode }) {
       <a className="run-row-link" href={hrefOf({ page: "manage", section: "activity", item: run.id })}>
         <RunIcon run={run} />
         <span className="run-row-words">
-          <span className="run-what">{isLive(run) ? nowDoing(run, t) : summaryOf(run, t) || statusWord(run.status, t)}</span>
+          <span className="run-what">
+            {isLive(run) ? nowDoing(run, t) : summaryOf(run, t) || statusWord(run.status, t)}
+          </span>
           <span className="run-row-meta">
             <span>{agentName(run.agent_id)}</span>
             <span>{sourceWord(run.source, t)}</span>

@@ -4,7 +4,15 @@ import { Problem } from "../design/Problem";
 import { useText } from "../i18n";
 import type { Loaded } from "./useLoad";
 
-export function SectionHead({ title, hint, children }: { title: string; hint?: string; children?: ReactNode }) {
+export function SectionHead({
+  title,
+  hint,
+  children,
+}: {
+  title: string;
+  hint?: string;
+  children?: ReactNode;
+}) {
   return (
     <header className="section-head">
       <div>

@@ -97,7 +97,9 @@ export function SettingsSection() {
                       <td className="mono">{readable(setting.value)}</td>
                       <td>
                         <span className={setting.source === "default" ? "muted" : "badge badge-calm"}>
-                          {SOURCE_WORDS[setting.source] ? t(SOURCE_WORDS[setting.source] as Key) : setting.source}
+                          {SOURCE_WORDS[setting.source]
+                            ? t(SOURCE_WORDS[setting.source] as Key)
+                            : setting.source}
                         </span>
                       </td>
                     </tr>

@@ -104,7 +104,9 @@ function TokenRow({ token, onDeleted }: { token: TokenInfo; onDeleted: () => voi
           t("tokens.unused")
         )}
         {" · "}
-        {token.expires_at ? t("tokens.until", { until: exact(token.expires_at, language) }) : t("tokens.forever")}
+        {token.expires_at
+          ? t("tokens.until", { until: exact(token.expires_at, language) })
+          : t("tokens.forever")}
       </span>
       <Button
         look={sure ? "danger" : "quiet"}
@@ -123,7 +125,13 @@ function TokenRow({ token, onDeleted }: { token: TokenInfo; onDeleted: () => voi
   );
 }
 
-function TokenForm({ onCancel, onCreated }: { onCancel: () => void; onCreated: (token: CreatedToken) => void }) {
+function TokenForm({
+  onCancel,
+  onCreated,
+}: {
+  onCancel: () => void;
+  onCreated: (token: CreatedToken) => void;
+}) {
   const t = useText();
   const sentence = useSentence();
   const [name, setName] = useState("");
@@ -171,7 +179,9 @@ function TokenForm({ onCancel, onCreated }: { onCancel: () => void; onCreated: (
               type="checkbox"
               checked={scopes.includes(scope)}
               onChange={(event) =>
-                setScopes(event.target.checked ? [...scopes, scope] : scopes.filter((other) => other !== scope))
+                setScopes(
+                  event.target.checked ? [...scopes, scope] : scopes.filter((other) => other !== scope),
+                )
               }
             />
             <span>

@@ -84,7 +84,12 @@ function Element({ token }: { token: Token }) {
     case "hr":
       return <hr />;
     case "code":
-      return <CodeBlock text={token.text as string} language={((token as Tokens.Code).lang ?? "").split(/\s/)[0] ?? ""} />;
+      return (
+        <CodeBlock
+          text={token.text as string}
+          language={((token as Tokens.Code).lang ?? "").split(/\s/)[0] ?? ""}
+        />
+      );
     case "blockquote":
       return (
         <blockquote>

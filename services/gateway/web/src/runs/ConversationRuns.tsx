@@ -28,7 +28,11 @@ export function useRunsOf(conversationId: string): Run[] {
       });
   }, [conversationId, state]);
   return useMemo(
-    () => [...all.values()].filter((run) => run.conversation_id === conversationId).sort(newestFirst).slice(0, SHOWN),
+    () =>
+      [...all.values()]
+        .filter((run) => run.conversation_id === conversationId)
+        .sort(newestFirst)
+        .slice(0, SHOWN),
     [all, conversationId],
   );
 }
@@ -58,7 +62,9 @@ export function RunStrip({ conversationId }: { conversationId: string }) {
     <>
       <button type="button" className={`run-strip run-strip-${latest.status}`} onClick={() => setOpen(true)}>
         <RunIcon run={latest} />
-        <span className="run-what">{isLive(latest) ? nowDoing(latest, t) : statusWord(latest.status, t)}</span>
+        <span className="run-what">
+          {isLive(latest) ? nowDoing(latest, t) : statusWord(latest.status, t)}
+        </span>
         <RunFigures run={latest} />
         <Icon name="chevron" />
       </button>

@@ -31,7 +31,9 @@ export function RunCard({ run, opened = false }: Props) {
       <button type="button" className="run-head" aria-expanded={open} onClick={() => setChosen(!open)}>
         <RunIcon run={run} />
         <span className="run-line">
-          <span className="run-what">{live ? nowDoing(run, t) : summaryOf(run, t) || statusWord(run.status, t)}</span>
+          <span className="run-what">
+            {live ? nowDoing(run, t) : summaryOf(run, t) || statusWord(run.status, t)}
+          </span>
           <RunFigures run={run} />
         </span>
         <Icon name="chevron" />
@@ -80,7 +82,11 @@ export function RunFigures({ run }: { run: Run }) {
   const live = isLive(run);
   return (
     <span className="run-figures">
-      {live ? <Elapsed since={run.started_at} /> : run.finished_at && <span>{duration(Date.parse(run.finished_at) - Date.parse(run.started_at))}</span>}
+      {live ? (
+        <Elapsed since={run.started_at} />
+      ) : (
+        run.finished_at && <span>{duration(Date.parse(run.finished_at) - Date.parse(run.started_at))}</span>
+      )}
       {live && steps.length > 0 && (
         <span>
           {finished}/{steps.length}

@@ -33,13 +33,18 @@ const Step = memo(function Step({ step, live }: { step: RunStep; live: boolean }
   const runs = step.ms === null && live && !waits;
   const badge = step.kind === "tool" || step.kind === "approval" ? badgeOf(step, t) : null;
   const opens = step.kind === "tool" || step.kind === "approval";
+  const timed = opens || step.kind === "model";
   const reason = step.error ?? (failed ? step.output : null);
   const head = (
     <>
       <StepTitle step={step} />
       {badge && <span className={`badge badge-${badge.tone}`}>{badge.word}</span>}
       <span className="step-time">
-        {runs || waits ? <StepClock since={step.started_at} /> : step.ms !== null && duration(step.ms)}
+        {runs || waits ? (
+          <StepClock since={step.started_at} />
+        ) : (
+          timed && step.ms !== null && duration(step.ms)
+        )}
       </span>
     </>
   );
@@ -64,7 +69,9 @@ const Step = memo(function Step({ step, live }: { step: RunStep; live: boolean }
             <Arguments value={step.arguments} />
             {!failed && step.output && <pre className="result-text">{step.output}</pre>}
             {step.shortened && step.original_chars !== null && (
-              <p className="muted small">{t("call.shortened_from", { n: step.original_chars.toLocaleString() })}</p>
+              <p className="muted small">
+                {t("call.shortened_from", { n: step.original_chars.toLocaleString() })}
+              </p>
             )}
           </div>
         )}
@@ -72,6 +79,17 @@ const Step = memo(function Step({ step, live }: { step: RunStep; live: boolean }
     </li>
   );
 });
+
+/** The model first, then where it is reached: in a narrow column the end is what is cut off. */
+function Route({ route }: { route: string }) {
+  const cut = Math.max(route.lastIndexOf("/"), route.indexOf(":")) + 1;
+  return (
+    <span className="step-title" title={route}>
+      <span className="step-model">{route.slice(cut)}</span>
+      <span className="call-short">{route.slice(0, cut).replace(/[:/]$/, "")}</span>
+    </span>
+  );
+}
 
 function StepClock({ since }: { since: string }) {
   const now = useNow();
@@ -82,7 +100,7 @@ function StepTitle({ step }: { step: RunStep }) {
   const t = useText();
   switch (step.kind) {
     case "model":
-      return <span className="step-title step-route">{step.route}</span>;
+      return <Route route={step.route ?? ""} />;
     case "tool":
       return (
         <span className="step-title">
@@ -98,9 +116,15 @@ function StepTitle({ step }: { step: RunStep }) {
         </span>
       );
     case "fallback":
-      return <span className="step-title">{t("step.fallback", { route: step.route ?? "", next: step.next_route ?? "" })}</span>;
+      return (
+        <span className="step-title step-words">
+          {t("step.fallback", { route: step.route ?? "", next: step.next_route ?? "" })}
+        </span>
+      );
     case "escalation":
-      return <span className="step-title">{t("step.escalation", { route: step.route ?? "" })}</span>;
+      return (
+        <span className="step-title step-words">{t("step.escalation", { route: step.route ?? "" })}</span>
+      );
     case "steer":
       return <span className="step-title">{t("step.steer")}</span>;
     case "compacted":
@@ -114,15 +138,20 @@ function StepFigures({ step }: { step: RunStep }) {
   const t = useText();
   const figures: string[] = [];
   if (step.kind === "model") {
-    if (step.first_token_ms !== null) figures.push(t("step.first_token", { time: duration(step.first_token_ms) }));
+    if (step.first_token_ms !== null)
+      figures.push(t("step.first_token", { time: duration(step.first_token_ms) }));
     if (step.prompt_tokens !== null) {
       figures.push(
         step.cached_tokens
-          ? t("step.tokens_in_cached", { n: compact(step.prompt_tokens), cached: compact(step.cached_tokens) })
+          ? t("step.tokens_in_cached", {
+              n: compact(step.prompt_tokens),
+              cached: compact(step.cached_tokens),
+            })
           : t("step.tokens_in", { n: compact(step.prompt_tokens) }),
       );
     }
-    if (step.completion_tokens !== null) figures.push(t("step.tokens_out", { n: compact(step.completion_tokens) }));
+    if (step.completion_tokens !== null)
+      figures.push(t("step.tokens_out", { n: compact(step.completion_tokens) }));
     if (step.reasoning_tokens) figures.push(t("step.tokens_thought", { n: compact(step.reasoning_tokens) }));
     if (step.ms !== null) figures.push(step.cost_usd === null ? t("run.cost_unknown") : money(step.cost_usd));
   } else if (step.cost_usd !== null) {

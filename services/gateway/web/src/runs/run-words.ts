@@ -33,7 +33,8 @@ export function nowDoing(run: Run, t: Text): string {
   const last = run.steps.at(-1);
   if (!last) return t("run.now.starting");
   if (last.ms !== null) return t("run.now.working");
-  if (last.kind === "model") return t(last.first_token_ms === null ? "run.now.model_waits" : "run.now.model_writes");
+  if (last.kind === "model")
+    return t(last.first_token_ms === null ? "run.now.model_waits" : "run.now.model_writes");
   if (last.kind === "tool") return t("run.now.tool", { tool: last.name ?? "" });
   return t("run.now.working");
 }

@@ -53,7 +53,9 @@ function Crew() {
       <div className="columns">
         {!phone && place.page !== "manage" && <Rail onHelp={() => setSheet(true)} />}
         <Boundary key={key}>
-          {place.page === "conversation" && <ConversationPage key={place.id} id={place.id} onMenu={openDrawer} />}
+          {place.page === "conversation" && (
+            <ConversationPage key={place.id} id={place.id} onMenu={openDrawer} />
+          )}
           {place.page === "start" && <StartPage onMenu={openDrawer} />}
           {place.page === "manage" && <ManagePage section={place.section} item={place.item} />}
         </Boundary>

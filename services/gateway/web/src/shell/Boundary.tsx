@@ -26,7 +26,10 @@ export class Boundary extends Component<{ children: ReactNode }, State> {
           <Button look="primary" onClick={() => location.reload()}>
             {text("broken.reload")}
           </Button>
-          <CopyButton label={text("error.copy_details")} text={() => `${error.message}\n${error.stack ?? ""}`} />
+          <CopyButton
+            label={text("error.copy_details")}
+            text={() => `${error.message}\n${error.stack ?? ""}`}
+          />
         </div>
       </main>
     );

@@ -75,7 +75,12 @@ function RailBody({ onHelp, onClose }: { onHelp: () => void; onClose?: () => voi
         </a>
         {onClose && <IconButton icon="close" label={t("common.close")} onClick={onClose} />}
       </header>
-      <a className="new-button" href={hrefOf({ page: "start" })} aria-label={t("rail.new")} title={t("rail.new")}>
+      <a
+        className="new-button"
+        href={hrefOf({ page: "start" })}
+        aria-label={t("rail.new")}
+        title={t("rail.new")}
+      >
         <Icon name="plus" />
         <span className="rail-wide">{t("rail.new")}</span>
       </a>
@@ -123,7 +128,8 @@ function ManageLink({ section, icon, words, count, attention = false }: ManageLi
 export function listed(all: readonly Conversation[], master: string | undefined): Conversation[] {
   return all.filter(
     (conversation) =>
-      !conversation.channel.startsWith("delegate") && (master === undefined || conversation.agent_id === master),
+      !conversation.channel.startsWith("delegate") &&
+      (master === undefined || conversation.agent_id === master),
   );
 }
 
@@ -159,7 +165,7 @@ function ConversationList() {
         {all !== null && conversations.length === 0 && <p className="rail-empty">{t("rail.empty")}</p>}
         {wanted && found.length === 0 && <p className="rail-empty">{t("rail.nothing_found")}</p>}
         {DAYS.map(([day, words]) => {
-          const group = found.filter(({ updated_at }) => dayOf(updated_at, Math.max(now, Date.now())) === day);
+          const group = found.filter(({ updated_at }) => dayOf(updated_at, now) === day);
           if (group.length === 0) return null;
           return (
             <section key={day} aria-label={t(words)}>
@@ -188,7 +194,9 @@ function ConversationLink({ conversation }: { conversation: Conversation }) {
   const current = place.page === "conversation" && place.id === conversation.id;
   const running =
     conversation.running ||
-    [...runs.values()].some((run) => run.conversation_id === conversation.id && isLive(run) && run.status === "running");
+    [...runs.values()].some(
+      (run) => run.conversation_id === conversation.id && isLive(run) && run.status === "running",
+    );
   const dot: Dot = waits
     ? "waiting"
     : running
@@ -197,7 +205,11 @@ function ConversationLink({ conversation }: { conversation: Conversation }) {
         ? "unread"
         : null;
   const title = conversation.title || t("conversation.untitled");
-  const dotWords = { waiting: t("rail.dot.waiting"), running: t("rail.dot.running"), unread: t("rail.dot.unread") };
+  const dotWords = {
+    waiting: t("rail.dot.waiting"),
+    running: t("rail.dot.running"),
+    unread: t("rail.dot.unread"),
+  };
   return (
     <li>
       <a

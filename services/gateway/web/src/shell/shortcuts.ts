@@ -14,7 +14,8 @@ function typing(target: EventTarget | null): boolean {
 }
 
 export function focusSearch(): boolean {
-  const field = document.getElementById(SEARCH_FIELD_ID) ?? document.querySelector<HTMLElement>(".rail-list a");
+  const field =
+    document.getElementById(SEARCH_FIELD_ID) ?? document.querySelector<HTMLElement>(".rail-list a");
   field?.focus();
   return field !== null;
 }
@@ -39,7 +40,9 @@ export function useShortcuts({ openSheet, openSearch }: Actions): void {
       if (document.querySelector("dialog[open]")) return;
       if (went > 0 && performance.now() - went < SECOND_KEY_WITHIN_MS) {
         went = 0;
-        const section = ({ a: "activity", p: "approvals", c: "connections", s: "settings" } as const)[event.key];
+        const section = ({ a: "activity", p: "approvals", c: "connections", s: "settings" } as const)[
+          event.key
+        ];
         if (section) {
           event.preventDefault();
           go({ page: "manage", section, item: null });

@@ -34,4 +34,3 @@ export function recallJson<T>(key: string, fallback: T): T {
     return fallback;
   }
 }
-

@@ -12,7 +12,10 @@ export type Route =
 
 /** Read an address; what cannot be decoded counts as absent. */
 export function parseRoute(hash: string): Route {
-  const [first, second, third] = hash.replace(/^#?\/?/, "").split("/").map(decode);
+  const [first, second, third] = hash
+    .replace(/^#?\/?/, "")
+    .split("/")
+    .map(decode);
   if (first === "c" && second) return { page: "conversation", id: second };
   if (first === "manage") {
     const section = SECTIONS.find((name) => name === second) ?? "activity";

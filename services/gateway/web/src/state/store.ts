@@ -30,5 +30,5 @@ export class Store<T> {
 
 /** The store's value in a component, followed as it changes. */
 export function useStore<T>(store: Store<T>): T {
-  return useSyncExternalStore(store.subscribe, store.get);
+  return useSyncExternalStore(store.subscribe, store.get, store.get);
 }
