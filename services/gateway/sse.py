@@ -30,7 +30,10 @@ _LOOK_SECONDS = 4.0
 # A client that takes nothing for so long is cut off.
 STUCK_SECONDS = 60.0
 ACCEPT_SECONDS = 30.0
+# How long a stream that does not say that it accepts may still turn out to refuse.
+_REFUSAL_SECONDS = 2.0
 MAX_STREAMS = 1_000
+# "200" in the initial metadata: accepted, whenever the first event comes. "204": nothing to show.
 STATUS_METADATA = "http-status"
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -84,15 +87,17 @@ class Streams:
                 raise LimitReached("STREAMS_FULL", "error.streams.full")
             async with asyncio.timeout(ACCEPT_SECONDS):
                 metadata = await call.initial_metadata()
-            first: Message | None = None
-            if call.done():
-                # Raises what the method failed with before it accepted.
-                read = await call.read()
-                first = read if isinstance(read, Message) else None
-            if str(dict(metadata).get(STATUS_METADATA)) == "204":
+            status = dict(metadata).get(STATUS_METADATA)
+            if status == "204":
                 call.cancel()
                 return Response(status_code=204, headers={"Cache-Control": "no-store"})
-            return _Stream(self, call, first, until_ended)
+            read = asyncio.ensure_future(call.read())
+            if status is None:
+                # A refusal comes without a mark, and its status a moment after the metadata.
+                await asyncio.wait({read}, timeout=_REFUSAL_SECONDS)
+            if read.done():
+                read.result()
+            return _Stream(self, call, read, until_ended)
         except TimeoutError:
             call.cancel()
             raise _not_accepted() from None
@@ -117,7 +122,7 @@ class _Stream:
         self,
         streams: Streams,
         call: Call,
-        first: Message | None,
+        first: asyncio.Future[object],
         until_ended: Callable[[], Awaitable[None]] | None,
     ) -> None:
         self._streams = streams
@@ -148,15 +153,15 @@ class _Stream:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _pump(self, send: Send) -> None:
-        message: object = self._first if self._first is not None else await self._read()
+        message = await self._read(self._first)
         while isinstance(message, Message):
             if (data := frame(message)) is not None:
                 await self._send(send, data)
-            message = await self._read()
+            message = await self._read(self._call.read())
 
-    async def _read(self) -> object:
+    async def _read(self, reading: Awaitable[object]) -> object:
         try:
-            return await self._call.read()
+            return await reading
         except grpc.aio.AioRpcError as error:
             # The client sees the end without a closing event and asks again.
             _log.info("a stream broke", code=error.code().name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -13,6 +13,9 @@ from services.gateway.http.encoding import to_json
 # Of request line and headers together.
 MAX_HEAD_BYTES = 64 * 1024
 HEAD_SECONDS = 20.0
+# Of a body that goes on after the request was answered, such as one that was refused for its size.
+MAX_UNREAD_BYTES = 32 * 1024 * 1024
+UNREAD_SECONDS = 30.0
 MAX_CONNECTIONS = 2_000
 
 
@@ -22,15 +25,16 @@ class GuardedProtocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
     _in_head = True
+    _unread_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a connection unless there are too many."""
-        assert isinstance(transport, asyncio.Transport)
-        super().connection_made(transport)
+        # uvloop's transports have the methods of asyncio.Transport and are none.
+        super().connection_made(cast("asyncio.Transport", transport))
         if len(self.connections) > MAX_CONNECTIONS:
-            transport.abort()
+            self.transport.abort()
             return
-        self._watch_head()
+        self._watch(HEAD_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
@@ -49,14 +53,29 @@ class GuardedProtocol(HttpToolsProtocol):
         """A request begins."""
         super().on_message_begin()
         self._in_head = True
-        self._head_bytes = 0
-        self._watch_head()
+        self._head_bytes = self._unread_bytes = 0
+        self._watch(HEAD_SECONDS)
 
     def on_headers_complete(self) -> None:
         """The head of the request is whole."""
         self._in_head = False
         self._unwatch()
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """More of a body; what comes after its answer is passed over within limits."""
+        if self.cycle.response_complete:
+            self._unread_bytes += len(body)
+            if self._unread_bytes > MAX_UNREAD_BYTES:
+                self.transport.abort()
+            elif self._timer is None:
+                self._watch(UNREAD_SECONDS)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self._unwatch()
+        super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no request, in the form of every other refusal."""
@@ -74,9 +93,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.write(b"\r\n".join((*lines, b"", body)))
         self.transport.close()
 
-    def _watch_head(self) -> None:
+    def _watch(self, seconds: float) -> None:
         self._unwatch()
-        self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+        self._timer = self.loop.call_later(seconds, self.transport.abort)
 
     def _unwatch(self) -> None:
         if self._timer is not None:

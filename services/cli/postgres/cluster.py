@@ -31,6 +31,11 @@ _SETTINGS = {
     "unix_socket_permissions": "0700",
     "max_connections": "60",
     "shared_buffers": "32MB",
+    # No worker processes for reading ahead or for replication: each costs memory and serves nobody.
+    "io_method": "sync",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_logical_replication_workers": "0",
     "password_encryption": "scram-sha-256",
     "log_min_messages": "warning",
     "log_line_prefix": "",
@@ -106,7 +111,7 @@ class Cluster:
             )
         if done.returncode != 0:
             shutil.rmtree(fresh, ignore_errors=True)
-            raise _failed("initdb", done)
+            raise failed("initdb", done)
         # A name that exists means a whole cluster.
         os.rename(fresh, self.data)
 
@@ -203,7 +208,8 @@ def run_program(
     )
 
 
-def _failed(name: str, done: subprocess.CompletedProcess[str]) -> StartError:
+def failed(name: str, done: subprocess.CompletedProcess[str]) -> StartError:
+    """The refusal that quotes what a program of Postgres said."""
     if done.returncode == launcher.CANNOT_UNSHARE:
         return StartError("error.postgres.root", catalogue=texts())
     lines = [line for line in done.stderr.strip().splitlines() if line.strip()]

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from services.cli.postgres.binaries import MAJOR
 from services.cli.prepare.database import check_major
 from services.cli.prepare.mounts import mount_at
 from services.cli.prepare.rights import Identity, Place, settle
 from services.cli.prepare.secrets import make_secrets
+from services.cli.texts import complain, language, say, texts
 from services.common.start import StartError
-from services.common.wording import Locale, load
 
 # Postgres keeps the user of its image: initdb fails for one without an entry in passwd.
 _POSTGRES = Identity(999, 999)
@@ -28,7 +29,7 @@ def prepare(environ: Mapping[str, str], mounts: str) -> None:
             the services would run as root.
     """
     crew = Identity(_id(environ, "CREW_UID"), _id(environ, "CREW_GID"))
-    check_major(_POSTGRES_FOLDER / "data", environ["CREW_POSTGRES_MAJOR"])
+    check_major(_POSTGRES_FOLDER / "data", str(MAJOR))
     places = (
         Place(Path("/crew/home"), crew, 0o700, _host_path(environ, "CREW_HOME")),
         Place(Path("/workspaces"), crew, 0o2775, _host_path(environ, "CREW_WORKSPACES")),
@@ -46,7 +47,7 @@ def prepare(environ: Mapping[str, str], mounts: str) -> None:
 def _id(environ: Mapping[str, str], name: str) -> int:
     text = environ.get(name, "") or "1000"
     if not text.isdecimal() or not 0 < int(text) < 2**32 - 1:
-        raise StartError("error.prepare.identity", catalogue=load("cli"), variable=name, value=text)
+        raise StartError("error.prepare.identity", catalogue=texts(), variable=name, value=text)
     return int(text)
 
 
@@ -58,13 +59,12 @@ def _host_path(environ: Mapping[str, str], name: str) -> str:
 
 def main() -> int:
     """Prepare; the exit code is 0 or 1, and 1 has told why in one sentence."""
-    locale: Locale = "vi" if os.environ.get("MY_AGENT_LANGUAGE") == "vi" else "en"
     try:
         prepare(os.environ, Path("/proc/self/mountinfo").read_text("utf-8", errors="surrogateescape"))
     except StartError as error:
-        print(error.text(locale), file=sys.stderr)
+        complain(error.text(language()))
         return 1
-    print(load("cli").text(locale, "prepare.done"))
+    say("prepare.done")
     return 0
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from services.cli.texts import texts
 from services.common.start import StartError
-from services.common.wording import load
 
 
 def check_major(cluster: Path, expected: str) -> None:
@@ -25,7 +25,7 @@ def check_major(cluster: Path, expected: str) -> None:
     if found != expected:
         raise StartError(
             "error.prepare.database_major",
-            catalogue=load("cli"),
+            catalogue=texts(),
             path=cluster,
             found=found,
             expected=expected,

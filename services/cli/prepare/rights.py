@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 
 from services.cli.prepare.mounts import Mount
+from services.cli.texts import texts
 from services.common.start import StartError
-from services.common.wording import load
 
 # More folders directly below a place are not looked at: the check has to end within seconds.
 _MAX_FOLDERS = 10_000
@@ -56,11 +56,15 @@ def settle(place: Place, mount: Mount | None) -> None:
     """
     host = place.host_path or (mount.source if mount is not None else str(place.path))
     if mount is not None and mount.read_only:
-        raise StartError("error.prepare.read_only", catalogue=load("cli"), path=place.path, host=host)
+        raise StartError("error.prepare.read_only", catalogue=texts(), path=place.path, host=host)
     fresh = mount is not None and mount.named_volume and _untouched(place.path)
     if fresh:
         os.chown(place.path, place.identity.uid, place.identity.gid)
+        # Without CAP_FSETID the kernel drops the set-group-id bit for whoever is not of that group.
+        group = os.getegid()
+        os.setegid(place.identity.gid)
         os.chmod(place.path, place.mode)
+        os.setegid(group)
     refused = _first_refused(place)
     if refused is not None:
         raise _not_writable(place, refused, host)
@@ -80,7 +84,7 @@ def _not_writable(place: Place, refused: Path, host: str) -> StartError:
         command = f"sudo chown -R {place.identity} {shlex.quote(target)}"
     return StartError(
         "error.prepare.not_writable",
-        catalogue=load("cli"),
+        catalogue=texts(),
         path=refused,
         host=target,
         owner=status.st_uid,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 from services.common.wording import Locale, load
@@ -61,7 +62,7 @@ def _fit(root: Any, ceiling: int, locale: Locale) -> str | None:
     wanted = min(_WANTED_ELEMENTS, longest_array)
     best: tuple[int, int] | None = None
     for chars in limits:
-        elements = _largest(0, longest_array, lambda count, chars=chars: attempt(count, chars) is not None)
+        elements = _largest(0, longest_array, partial(_holds, attempt, chars))
         if elements is not None and (best is None or elements > best[0]):
             best = (elements, chars)
         if elements is not None and elements >= wanted:
@@ -71,6 +72,10 @@ def _fit(root: Any, ceiling: int, locale: Locale) -> str | None:
     elements, chars = best
     wider = _largest(chars, longest_string, lambda count: attempt(elements, count) is not None)
     return attempt(elements, wider if wider is not None else chars)
+
+
+def _holds(attempt: Callable[[int, int], str | None], chars: int, elements: int) -> bool:
+    return attempt(elements, chars) is not None
 
 
 def _largest(low: int, high: int, fits: Callable[[int], bool]) -> int | None:
@@ -170,7 +175,7 @@ def _strict(constant: str) -> NoReturn:
 class _Decoder(json.JSONDecoder):
     """Reads numbers as their tokens; true, false and null keep their Python values till writing."""
 
-    def decode(self, text: str, *args: Any) -> Any:  # type: ignore[override]
+    def decode(self, text: str, *args: Any) -> Any:
         return _tokens(super().decode(text, *args))
 
 

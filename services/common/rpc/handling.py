@@ -63,7 +63,7 @@ class Around(grpc.aio.ServerInterceptor):
             return None
         method = handler_call_details.method
         metadata = dict(handler_call_details.invocation_metadata or ())
-        return _rewrapped(handler, lambda context: self._call(method, metadata, context))
+        return around_method(handler, lambda context: self._call(method, metadata, context))
 
     @asynccontextmanager
     async def _call(
@@ -94,11 +94,11 @@ class Around(grpc.aio.ServerInterceptor):
         return caller
 
 
-_Enter = Callable[[grpc.aio.ServicerContext[Any, Any]], AbstractAsyncContextManager[None]]
+Enter = Callable[[grpc.aio.ServicerContext[Any, Any]], AbstractAsyncContextManager[None]]
 
 
-def _rewrapped(handler: Any, enter: _Enter) -> Any:
-    """A handler of the same kind whose method runs inside `enter`."""
+def around_method(handler: Any, enter: Enter) -> Any:
+    """A handler of the same kind whose method runs inside ``enter(context)``."""
     codec = {
         "request_deserializer": handler.request_deserializer,
         "response_serializer": handler.response_serializer,
@@ -114,7 +114,7 @@ def _rewrapped(handler: Any, enter: _Enter) -> Any:
             return grpc.stream_stream_rpc_method_handler(_streamed(handler.stream_stream, enter), **codec)
 
 
-def _awaited(method: Callable[..., Any], enter: _Enter) -> Callable[..., Any]:
+def _awaited(method: Callable[..., Any], enter: Enter) -> Callable[..., Any]:
     async def call(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
         async with enter(context):
             return await method(request, context)
@@ -122,7 +122,7 @@ def _awaited(method: Callable[..., Any], enter: _Enter) -> Callable[..., Any]:
     return call
 
 
-def _streamed(method: Callable[..., Any], enter: _Enter) -> Callable[..., Any]:
+def _streamed(method: Callable[..., Any], enter: Enter) -> Callable[..., Any]:
     """Keep the two ways to answer with a stream apart: yielding, and writing to the context."""
     if not inspect.isasyncgenfunction(method):
         return _awaited(method, enter)

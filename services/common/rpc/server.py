@@ -35,6 +35,8 @@ class RpcServer:
         locale: Of error sentences for callers that name no language.
         reflection: Full names of the services to describe to programs; empty switches it off.
         setting: What to change when the address is taken, named in the refusal.
+        handlers: Of methods that are not those of a servicer.
+        interceptors: Called with the token checked and the trace entered; what they raise becomes a status.
     """
 
     def __init__(
@@ -47,12 +49,13 @@ class RpcServer:
         reflection: Iterable[str] = (),
         setting: str = "",
         handlers: Iterable[grpc.GenericRpcHandler] = (),
+        interceptors: Iterable[grpc.aio.ServerInterceptor] = (),
     ) -> None:
         self._listen = listen
         self._setting = setting
         self.grpc = grpc.aio.server(
             handlers=tuple(handlers),
-            interceptors=[Around(verifier, catalogue, locale)],
+            interceptors=[Around(verifier, catalogue, locale), *interceptors],
             options=SERVER_OPTIONS,
         )
         self._health = health.aio.HealthServicer()

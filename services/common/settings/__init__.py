@@ -20,7 +20,7 @@ from services.common.settings.services import (
     ToolsSettings,
     is_loopback,
 )
-from services.common.settings.variables import Variables, read_env_file
+from services.common.variables import Variables, read_env_file
 
 __all__ = [
     "DEFAULT_ROUTES",

@@ -31,10 +31,20 @@ _PLAIN_PATH = re.compile(r"[A-Za-z0-9/._~-]*")
 
 @dataclass(frozen=True, slots=True)
 class FromEnvironment:
-    """The environment variable of a setting, and how its text becomes the setting's raw value."""
+    """The environment variable of a setting, and how its text becomes the setting's raw value.
+
+    A variable without text counts as not set, since deployments hand on what nobody filled in,
+    except where emptiness is a value of its own.
+    """
 
     name: str
     read: Callable[[str], object]
+    empty_counts: bool = False
+
+    def given(self, environ: Mapping[str, str]) -> bool:
+        """Whether the environment decides this setting."""
+        text = environ.get(self.name)
+        return text is not None and (self.empty_counts or bool(text.strip()))
 
 
 def comma_list(text: str) -> list[str]:
@@ -208,12 +218,12 @@ class CrewConfig(_Strict):
     """``config.yaml`` with defaults filled in; the names are the keys."""
 
     routes: Annotated[Routes, FromEnvironment("MY_AGENT_ROUTES", comma_list)] = DEFAULT_ROUTES
-    vision_routes: Annotated[Routes, FromEnvironment("MY_AGENT_VISION_ROUTES", comma_list)] = (
-        DEFAULT_VISION_ROUTES
-    )
-    audio_routes: Annotated[Routes, FromEnvironment("MY_AGENT_AUDIO_ROUTES", comma_list)] = (
-        DEFAULT_AUDIO_ROUTES
-    )
+    vision_routes: Annotated[
+        Routes, FromEnvironment("MY_AGENT_VISION_ROUTES", comma_list, empty_counts=True)
+    ] = DEFAULT_VISION_ROUTES
+    audio_routes: Annotated[
+        Routes, FromEnvironment("MY_AGENT_AUDIO_ROUTES", comma_list, empty_counts=True)
+    ] = DEFAULT_AUDIO_ROUTES
     # USD a conversation; 0 means no cap.
     cost_cap_usd: Annotated[Money, FromEnvironment("MY_AGENT_COST_CAP_USD", number)] = 0.5
     max_steps: Annotated[int, Field(ge=1, le=10_000), FromEnvironment("MY_AGENT_MAX_STEPS", whole_number)] = (
@@ -223,9 +233,9 @@ class CrewConfig(_Strict):
     approval_ttl_seconds: Annotated[
         int, Field(ge=1, le=31_536_000), FromEnvironment("MY_AGENT_APPROVAL_TTL_SECONDS", whole_number)
     ] = 600
-    shell_ask_patterns: Annotated[Names, FromEnvironment("MY_AGENT_SHELL_ASK_PATTERNS", pattern_list)] = (
-        DEFAULT_ASK_PATTERNS
-    )
+    shell_ask_patterns: Annotated[
+        Names, FromEnvironment("MY_AGENT_SHELL_ASK_PATTERNS", pattern_list, empty_counts=True)
+    ] = DEFAULT_ASK_PATTERNS
     shell_allow_patterns: Annotated[
         Names, FromEnvironment("MY_AGENT_SHELL_ALLOW_PATTERNS", pattern_list)
     ] = ()
@@ -256,7 +266,7 @@ class CrewConfig(_Strict):
         Path | None,
         Field(strict=False),
         AfterValidator(lambda path: path and _absolute(path)),
-        FromEnvironment("MY_AGENT_WORKSPACES_DIR", lambda text: text.strip() or None),
+        FromEnvironment("MY_AGENT_WORKSPACES_DIR", str.strip),
     ] = None
     # Mask of files made in workspaces: 0664 and 2775 with the default (FLD-054).
     umask: Annotated[

@@ -78,13 +78,13 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> LoadedConfig:
         StartError: The file cannot be read, or a key or value is not allowed; it names the key and
             for an unknown key the nearest known one, never the value.
     """
-    written = _read(path) if path is not None else {}
+    written = read_map(path) if path is not None else {}
     raw: dict[str, Any] = dict(written)
     sources: dict[str, Source] = {}
     variables: dict[str, str] = {}
     for key, info in CrewConfig.model_fields.items():
         variable = next((mark for mark in info.metadata if isinstance(mark, FromEnvironment)), None)
-        if variable is not None and variable.name in environ:
+        if variable is not None and variable.given(environ):
             raw[key] = variable.read(environ[variable.name])
             sources[key] = "env"
             variables[key] = variable.name
@@ -97,7 +97,12 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> LoadedConfig:
     return _without_wildcards(LoadedConfig(values, sources))
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_map(path: Path) -> dict[str, Any]:
+    """The map that a YAML file of the home holds; an absent or empty file is an empty map.
+
+    Raises:
+        StartError: It cannot be read, is too large, or is no YAML map with text keys.
+    """
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise StartError("error.settings.file_too_large", file=path, limit=_MAX_BYTES)

@@ -7,9 +7,11 @@ are deployment variables and never keys of ``config.yaml`` (AGT-019).
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
@@ -22,11 +24,12 @@ from pydantic import (
 
 from services.common.settings.config import comma_list, switch
 from services.common.settings.loading import LoadedConfig, load_config, problem_of
-from services.common.settings.variables import Variables, home_of, read_env_file
 from services.common.start import StartError
+from services.common.variables import Variables, home_of, read_env_file
 from services.common.wording import Locale
 
 Port = Annotated[int, Field(ge=0, le=65535)]
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL")
 # host:port or unix:/path.
 Address = Annotated[str, Field(min_length=1, max_length=300)]
 
@@ -53,6 +56,15 @@ class _FromEnvironment(BaseModel):
                 problem=problem_of(fault),
             ) from None
 
+    @property
+    def locale(self) -> Locale:
+        """The language of what the service says by itself."""
+        return "en"
+
+    def secret_values(self) -> list[str]:
+        """Values that may appear in no log line."""
+        return []
+
 
 class ToolsSettings(_FromEnvironment):
     """What the tools service is told. It knows no home, no database and no key."""
@@ -72,6 +84,11 @@ class ToolsSettings(_FromEnvironment):
             StartError: A variable is missing or has no allowed value.
         """
         return cls._read(environ)
+
+    @property
+    def locale(self) -> Locale:
+        """As configured."""
+        return self.language
 
 
 class GatewaySettings(_FromEnvironment):
@@ -120,6 +137,11 @@ class GatewaySettings(_FromEnvironment):
         return settings
 
     @property
+    def locale(self) -> Locale:
+        """As configured."""
+        return self.language
+
+    @property
     def loopback(self) -> bool:
         """Whether HTTP is bound to this machine alone."""
         return is_loopback(self.host)
@@ -150,6 +172,13 @@ class OrchestratorSettings(_FromEnvironment):
     orchestrator_address: str = ""
     # GTW-025: a credential instead of a password.
     owner_token: SecretStr | None = None
+    # Of the gateway: closed to sandboxed commands.
+    port: Port = 8765
+    grpc_port: Port = 8766
+    # More ports closed to sandboxed commands: of the other services and the database (TLS-317).
+    closed_ports: tuple[Port, ...] = ()
+    # False: nothing starts by itself, no takeover, no drain, no expiry (TRN-083).
+    schedule: bool = True
     # The settings in force and where each comes from.
     config: LoadedConfig
     # The process environment over <home>/env (AGT-011): keys are looked up here by name.
@@ -165,7 +194,27 @@ class OrchestratorSettings(_FromEnvironment):
         home = home_of(environ)
         variables = Variables({**read_env_file(home / "env"), **environ})
         config = load_config(home / "config.yaml", variables)
-        return cls._read(variables, home=home, config=config, variables=variables)
+        return cls._read(
+            variables,
+            home=home,
+            config=config,
+            variables=variables,
+            closed_ports=comma_list(variables.get("MY_AGENT_CLOSED_PORTS", "")),
+            schedule=switch(variables.get("MY_AGENT_SCHEDULE", "on")),
+        )
+
+    @property
+    def locale(self) -> Locale:
+        """As configured."""
+        return self.config.values.language
+
+    def secret_values(self) -> list[str]:
+        """The owner's token, connection strings, and each variable whose name says it is a secret."""
+        named = [value for name, value in self.variables.items() if _SECRET_NAME.search(name)]
+        held = (self.owner_token, self.database_url, self.migration_database_url)
+        secrets = [secret.get_secret_value() for secret in held if secret is not None]
+        passwords = [urlsplit(secret).password for secret in secrets if "://" in secret]
+        return [*named, *secrets, *(password for password in passwords if password)]
 
     def workspace_of(self, agent_id: str) -> Path:
         """Where an agent's workspace is when its profile names no other (agents.md, section 1)."""

@@ -6,7 +6,7 @@ between them. What comes from the wire is checked for shape alone; meaning is th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import assert_never, cast, get_args
 
 from crew.v1 import toolhost_pb2 as pb
@@ -324,19 +324,13 @@ def result_to_wire(result: ToolResult) -> Iterator[pb.RunOutput]:
             for part in _split(block):
                 yield pb.RunOutput(part=part)
         blocks = []
-    yield pb.RunOutput(
-        result=pb.RunResult(
-            content=blocks,
-            details_json=details,
-            is_error=result.is_error,
-            outcome=_OUTCOMES[result.outcome],
-            cost_usd=result.cost_usd,
-            unknown_cost_calls=result.unknown_cost_calls,
-            terminate=result.terminate,
-            new_tools=result.new_tools,
-            refused=result.refused,
-            absent=result.absent,
-        )
+    yield pb.RunOutput(result=_result_message(result, blocks, details))
+
+
+def result_message(result: ToolResult) -> pb.RunResult:
+    """The result as one message of any size, to be kept and not sent."""
+    return _result_message(
+        result, [_block_to_wire(block) for block in result.content], exact_json.dumps(result.details)
     )
 
 
@@ -390,6 +384,21 @@ class ResultAssembler:
             refused=message.refused,
             absent=message.absent,
         )
+
+
+def _result_message(result: ToolResult, blocks: Sequence[pb.ContentBlock], details: str) -> pb.RunResult:
+    return pb.RunResult(
+        content=blocks,
+        details_json=details,
+        is_error=result.is_error,
+        outcome=_OUTCOMES[result.outcome],
+        cost_usd=result.cost_usd,
+        unknown_cost_calls=result.unknown_cost_calls,
+        terminate=result.terminate,
+        new_tools=result.new_tools,
+        refused=result.refused,
+        absent=result.absent,
+    )
 
 
 def _block_to_wire(block: Block) -> pb.ContentBlock:

@@ -6,6 +6,7 @@ Nothing here names a protobuf type: a fault names the field and what it takes (G
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ _WHOLE: Mapping[int, tuple[int, int]] = {
     FieldDescriptor.TYPE_INT64: (-(2**63), 2**63 - 1),
     FieldDescriptor.TYPE_UINT64: (0, 2**64 - 1),
 }
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _REAL = (FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_FLOAT)
 # No number of a request has more digits than this; reading longer ones costs quadratic time.
 _MAX_DIGITS = 400
@@ -130,7 +132,7 @@ def fill_query(message: Message, pairs: list[tuple[str, str]], taken: tuple[str,
 
 def _from_query(field: FieldDescriptor, text: str) -> Any:
     if field.type in _WHOLE or field.type in _REAL:
-        return Digits(text)
+        return Digits(text) if _NUMBER.fullmatch(text) else text
     if field.type == FieldDescriptor.TYPE_BOOL:
         return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
     return text

@@ -25,6 +25,10 @@ class Agent:
     mode: Mode
     # Of agent.yaml and the persona files.
     folder: Path
+    # Of the whole crew; what all agents are told of the person is under it.
+    home: Path
+    # IANA name of the person's time zone.
+    timezone: str
     workspace: Path
     # ``provider:model``, in the order they are tried.
     routes: tuple[str, ...]

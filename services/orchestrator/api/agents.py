@@ -13,8 +13,9 @@ from services.common.times import utc_now
 from services.common.wording import Locale
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.agents.profile import Agent
-from services.orchestrator.calls.registry import Registry
+from services.orchestrator.calls.registry import ToolRegistry
 from services.orchestrator.context.prompt import assemble
+from services.orchestrator.context.texts import read_texts
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -22,7 +23,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class AgentsServicer(agents_pb2_grpc.AgentsServicer):
     """Who is in the crew, and what each is told."""
 
-    def __init__(self, *, agents: Agents, registry: Registry, locale: Locale) -> None:
+    def __init__(self, *, agents: Agents, registry: ToolRegistry, locale: Locale) -> None:
         self._agents = agents
         self._registry = registry
         self._locale: Locale = locale
@@ -39,7 +40,8 @@ class AgentsServicer(agents_pb2_grpc.AgentsServicer):
         """The system prompt as the next model call would have it (GTW-103)."""
         agent = self._found(request.id)
         toolbox = await self._registry.toolbox(agent, self._locale)
-        prompt = assemble(agent, toolbox.specs, [], self._locale, utc_now())
+        texts = await read_texts(agent)
+        prompt = assemble(agent, toolbox.specs, [], self._locale, utc_now(), texts=texts)
         return pb.AgentPrompt(
             prompt=prompt.system, persona_names=agent.persona_names, prompt_chars=len(prompt.system)
         )

@@ -13,7 +13,7 @@ from services.common.errors import Invalid, NotFound
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.agents.profile import MASTER_ID
 from services.orchestrator.api.checks import id_of, limit_of
-from services.orchestrator.hosts.hosts import Hosts
+from services.orchestrator.calls.registry import ToolRegistry
 from services.orchestrator.store import approvals, conversations, messages, queue, runs, turns
 from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.store.records import Conversation
@@ -31,19 +31,25 @@ class ConversationsServicer(conversations_pb2_grpc.ConversationsServicer):
     """Lists, opens, edits and removes conversations."""
 
     def __init__(
-        self, *, database: Database, agents: Agents, desk: TurnDesk, activity: Activity, hosts: Hosts
+        self,
+        *,
+        database: Database,
+        agents: Agents,
+        desk: TurnDesk,
+        activity: Activity,
+        registry: ToolRegistry,
     ) -> None:
         self._database = database
         self._agents = agents
         self._desk = desk
         self._activity = activity
-        self._hosts = hosts
+        self._registry = registry
 
     async def List(self, request: pb.ListConversationsRequest, context: Context) -> pb.ListConversationsReply:
         """Newest change first, without messages."""
         limit = limit_of(request, default=200)
         agent_id = request.agent_id if request.HasField("agent_id") else None
-        async with self._database.connection() as connection:
+        async with self._database.snapshot() as connection:
             found = await conversations.newest(connection, agent_id=agent_id, limit=limit)
             ids = [conversation.id for conversation in found]
             running = await turns.running_among(connection, ids)
@@ -84,7 +90,7 @@ class ConversationsServicer(conversations_pb2_grpc.ConversationsServicer):
         """One conversation with its newest messages (FLD-075)."""
         limit = limit_of(request, default=50)
         before = request.before_seq if request.HasField("before_seq") else None
-        async with self._database.connection() as connection:
+        async with self._database.snapshot() as connection:
             conversation = await _found(connection, request.id)
             return await _whole(connection, conversation, limit=limit, before_seq=before)
 
@@ -120,7 +126,7 @@ class ConversationsServicer(conversations_pb2_grpc.ConversationsServicer):
         for run_id in closed:
             self._activity.forget(run_id)
         self._activity.conversation_changed(conversation_id, removed=True)
-        await self._hosts.release("conversation", conversation_id)
+        await self._registry.release("conversation", conversation_id)
         return pb.DeleteConversationReply()
 
 

@@ -10,9 +10,8 @@ from crew.v1 import crew_pb2 as pb
 from crew.v1 import crew_pb2_grpc, events_pb2, turns_pb2
 
 from services.common.errors import Invalid, NotFound
-from services.orchestrator.access.scopes import principal_of
+from services.orchestrator.access import principal_of
 from services.orchestrator.api.checks import id_of
-from services.orchestrator.api.people import decider
 from services.orchestrator.api.runs import stored_runs
 from services.orchestrator.store.pool import Database
 from services.orchestrator.turns import commands
@@ -83,7 +82,7 @@ class CrewServicer(crew_pb2_grpc.CrewServicer):
             conversation_id=None,
             approve=request.approve,
             always=request.always,
-            by=decider(principal_of(context)),
+            by=principal_of(context).decider,
         )
         await context.send_initial_metadata(())
         async for event in stream.events():
@@ -95,7 +94,7 @@ class CrewServicer(crew_pb2_grpc.CrewServicer):
             id_of("approval", request.approval_id),
             conversation_id=None,
             answer=request.answer,
-            by=decider(principal_of(context)),
+            by=principal_of(context).decider,
         )
         await context.send_initial_metadata(())
         async for event in stream.events():

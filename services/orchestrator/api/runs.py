@@ -61,7 +61,7 @@ class RunsServicer(runs_pb2_grpc.RunsServicer):
         """A snapshot, then frames at step boundaries (TRN-286, TRN-287)."""
         if self._activity.watchers >= _WATCHERS:
             raise LimitReached("TOO_MANY_WATCHERS", "error.too_many_watchers", limit=_WATCHERS)
-        await context.send_initial_metadata(())
+        await context.send_initial_metadata((("http-status", "200"),))
         async for frame in self._activity.frames():
             yield frame
 

@@ -11,9 +11,8 @@ from crew.v1 import turns_pb2 as pb
 
 from services.common.errors import Unavailable
 from services.common.wording import Catalogue, Locale
-from services.orchestrator.access.scopes import principal_of
+from services.orchestrator.access import principal_of
 from services.orchestrator.api.checks import id_of
-from services.orchestrator.api.people import decider
 from services.orchestrator.turns import commands
 from services.orchestrator.turns.desk import TurnDesk
 from services.orchestrator.turns.stream import TurnStream
@@ -81,7 +80,7 @@ class TurnsServicer(turns_pb2_grpc.TurnsServicer):
             ),
             approve=request.approve,
             always=request.always,
-            by=decider(principal_of(context)),
+            by=principal_of(context).decider,
         )
         async for event in _accepted(stream, context):
             yield event
@@ -94,7 +93,7 @@ class TurnsServicer(turns_pb2_grpc.TurnsServicer):
                 id_of("conversation", request.conversation_id) if request.conversation_id else None
             ),
             answer=request.answer,
-            by=decider(principal_of(context)),
+            by=principal_of(context).decider,
         )
         async for event in _accepted(stream, context):
             yield event
@@ -139,7 +138,7 @@ async def _accepted(
     stream: TurnStream, context: Context, *, after: int | None = None, private: bool = False
 ) -> Events:
     """Say that the request stands, then send the events; a stream that moved elsewhere ends as such."""
-    await context.send_initial_metadata(())
+    await context.send_initial_metadata((("http-status", "200"),))
     async for event in stream.events(after=after, private=private):
         yield event
     if not stream.concluded:

@@ -160,11 +160,8 @@ class Admissions:
         )
 
     def _unreadable(self, scope: Scope, call: StoredCall) -> CallOutcome:
-        words = load("orchestrator")
-        parts = [call.broken] if call.broken else []
-        if call.cut_off:
-            parts.append(words.text(scope.locale, "calls.cut_off"))
-        return self._refusal(scope, call, " ".join(parts))
+        text = call.broken or load("orchestrator").text(scope.locale, "calls.cut_off")
+        return self._refusal(scope, call, text)
 
     def _unknown(self, scope: Scope, call: StoredCall) -> CallOutcome:
         words = load("orchestrator")

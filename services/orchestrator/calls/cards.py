@@ -12,7 +12,9 @@ from services.common.toolhost.contract import ToolSpec
 from services.common.wording import Locale
 from services.orchestrator.calls.gate import ASK_USER
 
-_PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_]+)\}")
+# {path}; {path|files.path}: the first of several that the call has; `.` goes into a list's objects.
+_PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.|]+)\}")
+_MOST_LISTED = 3
 # Of one argument within the sentence; the card shows all arguments in full besides.
 _ARGUMENT_CHARS = 200
 _QUESTION_CHARS = 4000
@@ -25,7 +27,7 @@ def summary(spec: ToolSpec, arguments: Mapping[str, Any], locale: Locale) -> str
     if spec.name == ASK_USER:
         return shown(str(arguments.get("question", ""))[:_QUESTION_CHARS], locale)
     template = spec.card or spec.label
-    return _PLACEHOLDER.sub(lambda hit: _argument(arguments.get(hit[1]), locale), template)
+    return _PLACEHOLDER.sub(lambda hit: _argument(_first(arguments, hit[1]), locale), template)
 
 
 def question_of(arguments: Mapping[str, Any]) -> tuple[Sequence[str], str | None]:
@@ -34,6 +36,19 @@ def question_of(arguments: Mapping[str, Any]) -> tuple[Sequence[str], str | None
     listed = [str(option)[:_OPTION_CHARS] for option in options] if isinstance(options, list) else []
     default = arguments.get("default")
     return tuple(listed[:_MOST_OPTIONS]), str(default) if default is not None else None
+
+
+def _first(arguments: Mapping[str, Any], alternatives: str) -> Any:
+    for alternative in alternatives.split("|"):
+        name, _, inner = alternative.partition(".")
+        value = arguments.get(name)
+        if inner and isinstance(value, list):
+            found = [item[inner] for item in value if isinstance(item, Mapping) and inner in item]
+            more = f" (+{len(found) - _MOST_LISTED})" if len(found) > _MOST_LISTED else ""
+            value = ", ".join(str(item) for item in found[:_MOST_LISTED]) + more if found else None
+        if value is not None:
+            return value
+    return None
 
 
 def _argument(value: Any, locale: Locale) -> str:

@@ -105,4 +105,5 @@ def _outcome(
         reason=reason,
         arguments_json=call.arguments,
         step_kind=kind,
+        own_words=True,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -62,6 +63,8 @@ class Effects:
             cancelled=cancelled,
             step_kind=_step_kind(call.name),
         )
+        if outcome.step_kind == "note":
+            outcome = replace(outcome, step_output=str(result.details.get("note", "")))
         self._log_line(scope, admitted, outcome)
         return outcome
 

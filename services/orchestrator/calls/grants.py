@@ -11,68 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from posixpath import dirname, normpath
 from typing import Any
 
+from services.orchestrator.agents.runners import RUNNERS
+
 _SPLIT = re.compile(r"&&|\|\||[;&|\n]")
 # Lets a line run what its words do not show (FLD-019).
 _HIDDEN = re.compile(r"\$\(|`|<\(|>|\b(?:eval|exec|xargs|env|source)\b|\\\n")
 _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9-]*")
-# Run anything: a grant for one would be a grant for all.
-_RUNNERS = frozenset(
-    [
-        "sh",
-        "bash",
-        "dash",
-        "zsh",
-        "fish",
-        "ksh",
-        "csh",
-        "tcsh",
-        "python",
-        "python2",
-        "python3",
-        "perl",
-        "ruby",
-        "node",
-        "nodejs",
-        "deno",
-        "bun",
-        "npx",
-        "npm",
-        "pnpm",
-        "yarn",
-        "uv",
-        "uvx",
-        "pipx",
-        "pip",
-        "make",
-        "cmake",
-        "awk",
-        "gawk",
-        "mawk",
-        "sed",
-        "php",
-        "lua",
-        "tclsh",
-        "busybox",
-        "sudo",
-        "su",
-        "doas",
-        "nohup",
-        "timeout",
-        "nice",
-        "setsid",
-        "time",
-        "watch",
-        "parallel",
-        "ssh",
-        "docker",
-        "podman",
-        "find",
-        "git-shell",
-        "expect",
-        "script",
-    ]
-)
 _LONGEST_SCOPE = 200
 
 
@@ -115,7 +60,7 @@ def _command_scope(arguments: Mapping[str, Any]) -> str | None:
     if commands is None or len(commands) != 1:
         return None
     words = commands[0].split()
-    if not _PROGRAM.fullmatch(words[0]) or words[0] in _RUNNERS:
+    if not _PROGRAM.fullmatch(words[0]) or words[0] in RUNNERS:
         return None
     if len(words) > 1 and _SUBCOMMAND.fullmatch(words[1]):
         return f"{words[0]} {words[1]}"

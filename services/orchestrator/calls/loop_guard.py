@@ -8,6 +8,7 @@ four model calls, and tool errors without end.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -30,6 +31,8 @@ HALT_AT_CYCLES = 5
 NOTE_AT_ERRORS = 8
 HALT_AT_ERRORS = 15
 
+_UNNAMED = re.compile(r"[^A-Za-z0-9_.-]")
+_NAME_CHARS = 64
 _KEPT_STEPS = max(CYCLE_LENGTHS) * HALT_AT_CYCLES
 
 
@@ -159,7 +162,9 @@ def _digest_results(outcomes: Sequence[CallOutcome]) -> bytes:
 
 
 def _names(calls: Sequence[StoredCall]) -> list[str]:
-    return list(dict.fromkeys(call.name for call in calls if call.name not in SILENT))
+    """Tool names for a note in the user role: a made-up name must not bring words of its own there."""
+    names = (_UNNAMED.sub("?", call.name)[:_NAME_CHARS] for call in calls if call.name not in SILENT)
+    return list(dict.fromkeys(names))
 
 
 def _rounds(steps: Sequence[_Step], length: int) -> int:

@@ -21,6 +21,8 @@ from services.orchestrator.store.records import GateVerdict, StoredCall
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 # Errors of commands stand at their end (PIP-081).
 _CUT_IN_THE_MIDDLE = frozenset({"shell_run"})
+# The details by which a reading tool says which lines its text is.
+_LINES = ("first_line", "last_line", "total_lines")
 # Of the details kept with a message.
 _MOST_DETAILS_CHARS = 1_000_000
 
@@ -59,6 +61,7 @@ class ResultMaker:
         note: str = "",
         cancelled: bool = False,
         step_kind: StepKind = "tool",
+        own_words: bool = False,
     ) -> CallOutcome:
         """The outcome of `call`.
 
@@ -75,13 +78,14 @@ class ResultMaker:
             note: A line of the system after the output; never cut away.
             cancelled: The turn was stopped while it ran.
             step_kind: What run step it becomes.
+            own_words: The text is the system's own and is no tool's fault: it gets no prefix.
         """
         text, replaced = _storable(self._mask.text(self._written(result, locale)))
         words = load("orchestrator")
         notes = [note] if note else []
         if replaced:
             notes.append(words.text(locale, "calls.results.replaced", count=replaced))
-        prefix = words.text(locale, "calls.results.error_prefix") if result.is_error else ""
+        prefix = words.text(locale, "calls.results.error_prefix") if result.is_error and not own_words else ""
         ending = "".join(f"\n{each}" for each in notes)
         room = max(1, ceiling.chars - len(prefix) - len(ending))
         sized = spec is not None and spec.sizes_itself
@@ -93,6 +97,7 @@ class ResultMaker:
             cut=cut,
             structure_ceiling=None if sized else ceiling.structure_chars,
             is_error=result.is_error,
+            file_lines=_file_lines(result.details),
         )
         ok = not result.is_error
         final = f"{prefix}{limited.text}{ending}"[: ceiling.chars]
@@ -149,6 +154,12 @@ class ResultMaker:
 def failed(text: str, **fields: Any) -> ToolResult:
     """An error result of a call that did not run."""
     return replace(text_result(text, is_error=True, outcome="not_started"), **fields)
+
+
+def _file_lines(details: Mapping[str, Any]) -> int | None:
+    """How many lines the file has that a result is the whole of; None when it is no such result."""
+    first, last, total = (details.get(name) for name in _LINES)
+    return total if isinstance(total, int) and first == 1 and last == total else None
 
 
 def _storable(text: str) -> tuple[str, int]:

@@ -42,8 +42,12 @@ from services.orchestrator.hosts.running import RunFailed, connected_within, run
 _log = structlog.get_logger(__name__)
 
 DESCRIBE_SECONDS = 5.0
-# A description this old is asked for again; one that failed, after this long.
+# A description this old is asked for again.
 _FRESH_SECONDS = 5.0
+# After a failure: soon when nothing is known yet, later when the host is silent, since each try
+# holds up a model call.
+_UNKNOWN_SECONDS = 0.5
+_SILENT_SECONDS = 30.0
 # How long a connection may take before a host counts as unreachable.
 CONNECT_SECONDS = 2.0
 # How long a lost host is waited for before a repeatable call is given up (PIP-043).
@@ -61,7 +65,7 @@ _RELEASES = {
 class _Described:
     tools: Sequence[ToolSpec]
     fingerprint: str
-    at: float
+    fresh_until: float
 
 
 class RemoteToolHost:
@@ -98,7 +102,7 @@ class RemoteToolHost:
         key = "\0".join((audience.agent_id, audience.locale, audience.mode, settings))
         async with self._describing.setdefault(key, asyncio.Lock()):
             known = self._described.get(key)
-            if known is not None and time.monotonic() - known.at < _FRESH_SECONDS:
+            if known is not None and time.monotonic() < known.fresh_until:
                 return known.tools
             request = pb.DescribeRequest(
                 agent_id=audience.agent_id,
@@ -110,18 +114,29 @@ class RemoteToolHost:
                 answer = await self._stub.Describe(request, timeout=DESCRIBE_SECONDS)
             except grpc.aio.AioRpcError as error:
                 self._failed(error)
-                tools = known.tools if known is not None else ()
-                self._described[key] = _Described(tools, known.fingerprint if known else "", time.monotonic())
-                return tools
+                return self._without_answer(key, known, error)
             if known is None or not answer.fingerprint or answer.fingerprint != known.fingerprint:
                 tools = self._specs(answer.tools)
             else:
                 tools = known.tools
-            self._described[key] = _Described(tools, answer.fingerprint, time.monotonic())
+            self._described[key] = _Described(tools, answer.fingerprint, time.monotonic() + _FRESH_SECONDS)
             self._state = HostState(
                 self._name, "ready", wire.isolation_from_wire(answer.isolation), answer.isolation_note
             )
             return tools
+
+    def _without_answer(
+        self, key: str, known: _Described | None, error: grpc.aio.AioRpcError
+    ) -> Sequence[ToolSpec]:
+        """The last known tools, and when to ask again."""
+        silent = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        if known is None or not known.tools:
+            wait = _FRESH_SECONDS if silent else _UNKNOWN_SECONDS
+            known = _Described((), "", 0.0)
+        else:
+            wait = _SILENT_SECONDS if silent else _FRESH_SECONDS
+        self._described[key] = replace(known, fresh_until=time.monotonic() + wait)
+        return known.tools
 
     def _specs(self, messages: Sequence[pb.ToolSpec]) -> Sequence[ToolSpec]:
         specs = []
@@ -191,6 +206,7 @@ class RemoteToolHost:
             try:
                 result = await run_once(self._stub, run, max(0.001, ends_at - time.monotonic()))
             except RunFailed as error:
+                failed = error
                 failure = failure_of(error.code, connected=connected)
                 self._note(error)
             else:
@@ -199,7 +215,7 @@ class RemoteToolHost:
             if run.stop.is_set():
                 return self._stopped(run)
             if not await self._again(run, failure, attempts, wait, ends_at):
-                return self._given_up(run, error, failure, attempts)
+                return self._given_up(run, failed, failure, attempts)
             wait *= 2
 
     async def _again(

@@ -132,6 +132,21 @@ async def of_calls(
     return {approval.tool_call_id: approval for approval in found}
 
 
+async def unbegun(
+    connection: Connection, conversation_id: str, call_ids: Sequence[str]
+) -> dict[str, Approval]:
+    """The decided requests among these calls whose call has not begun, by call id (TRN-215)."""
+    cursor = await connection.execute(
+        f"""
+        select {_COLUMNS} from approvals
+        where conversation_id = %s and tool_call_id = any(%s) and status <> 'pending' and started_at is null
+        """,  # noqa: S608 - constant columns
+        (conversation_id, list(call_ids)),
+    )
+    found = [_approval(row) for row in await cursor.fetchall()]
+    return {approval.tool_call_id: approval for approval in found}
+
+
 async def settle(
     connection: Connection,
     approval_id: str,
@@ -180,18 +195,6 @@ async def mark_started(connection: Connection, conversation_id: str, tool_call_i
         """,
         (conversation_id, tool_call_id),
     )
-
-
-async def unstarted_among(connection: Connection, conversation_id: str, call_ids: Sequence[str]) -> set[str]:
-    """Those of the calls that were decided and have not begun (TRN-215)."""
-    cursor = await connection.execute(
-        """
-        select tool_call_id from approvals
-        where conversation_id = %s and tool_call_id = any(%s) and status <> 'pending' and started_at is null
-        """,
-        (conversation_id, list(call_ids)),
-    )
-    return {row["tool_call_id"] for row in await cursor.fetchall()}
 
 
 def _approval(row: Row) -> Approval:

@@ -25,7 +25,7 @@ DatabaseLost = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
 
 
 class Database:
-    """A pool of connections and the two ways to use one.
+    """A pool of connections and the ways to use one.
 
     Args:
         url: Connection string of the role without rights over the schema.
@@ -69,6 +69,13 @@ class Database:
     async def transaction(self) -> AsyncIterator[Connection]:
         """A connection inside one transaction: all of it is committed, or none."""
         async with self._pool.connection() as connection, connection.transaction():
+            yield connection
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Connection]:
+        """A connection whose reads all see the same moment."""
+        async with self._pool.connection() as connection, connection.transaction():
+            await connection.execute("set transaction isolation level repeatable read, read only")
             yield connection
 
     async def reachable(self) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import aclosing
 from datetime import datetime
-from typing import assert_never
+from typing import Any, assert_never
 
 from crew.v1 import conversations_pb2, events_pb2
 
@@ -66,26 +67,28 @@ class Asking:
             ModelError: No whole reply came; nothing or part of it was shown.
         """
         reply: Reply | None = None
-        async for event in self._models.stream(self._request(turn, toolbox)):
-            match event:
-                case TextDelta(text=text):
-                    turn.shown += text
-                    self._publish(turn, events_pb2.TurnEvent(text_delta=events_pb2.TextDelta(text=text)))
-                case Thinking():
-                    self._publish(turn, events_pb2.TurnEvent(thinking=events_pb2.Thinking()))
-                case CallDelta():
-                    pass
-                case Started(route=route):
-                    turn.model_step = turn.recorder.open("model", route=str(route))
-                    turn.served_by = None
-                case Served(route=route):
-                    turn.served_by = route
-                case RouteGivenUp():
-                    await self._given_up(turn, event)
-                case Completed(reply=completed):
-                    reply = completed
-                case _:
-                    assert_never(event)
+        async with aclosing(self._models.stream(self._request(turn, toolbox))) as events:
+            async for event in events:
+                match event:
+                    case TextDelta(text=text):
+                        turn.shown += text
+                        self._publish(turn, text_delta=events_pb2.TextDelta(text=text))
+                    case Thinking():
+                        self._publish(turn, thinking=events_pb2.Thinking())
+                    case CallDelta(index=index, name=name, chunk=chunk, attempt=attempt):
+                        delta = events_pb2.ToolCallDelta(index=index, name=name, chunk=chunk, attempt=attempt)
+                        self._publish(turn, tool_call_delta=delta)
+                    case Started(route=route):
+                        turn.model_step = turn.recorder.open("model", route=str(route))
+                        turn.served_by = None
+                    case Served(route=route):
+                        turn.served_by = route
+                    case RouteGivenUp():
+                        await self._given_up(turn, event)
+                    case Completed(reply=completed):
+                        reply = completed
+                    case _:
+                        assert_never(event)
         assert reply is not None, "a stream of model events ends with Completed or raises"
         self._close_step(turn, reply)
         return reply
@@ -93,10 +96,10 @@ class Asking:
     def said(self, turn: Turn, message: Message) -> None:
         """Show the stored reply as a whole."""
         whole = events_pb2.AssistantMessage(message=self._view(message))
-        self._publish(turn, events_pb2.TurnEvent(assistant_message=whole))
+        self._publish(turn, assistant_message=whole)
 
     def _request(self, turn: Turn, toolbox: Toolbox) -> ModelRequest:
-        prompt = assemble(turn.agent, toolbox.specs, turn.log, turn.locale, self._clock())
+        prompt = assemble(turn.agent, toolbox.specs, turn.log, turn.locale, self._clock(), texts=turn.texts)
         return ModelRequest(
             routes=[Route.parse(route) for route in turn.agent.routes],
             system=prompt.system,
@@ -118,14 +121,8 @@ class Asking:
         turn.recorder.close(step, ms=event.ms, error=error, next_route=following)
         turn.model_step = None
         await self._writes.step(turn, step)
-        self._publish(
-            turn,
-            events_pb2.TurnEvent(
-                route_fallback=events_pb2.RouteFallback(
-                    route=str(event.route), error=error, next_route=following
-                )
-            ),
-        )
+        fallback = events_pb2.RouteFallback(route=str(event.route), error=error, next_route=following)
+        self._publish(turn, route_fallback=fallback)
 
     @staticmethod
     def _close_step(turn: Turn, reply: Reply) -> None:
@@ -145,5 +142,5 @@ class Asking:
         )
 
     @staticmethod
-    def _publish(turn: Turn, event: events_pb2.TurnEvent) -> None:
-        turn.stream.publish(event)
+    def _publish(turn: Turn, **event: Any) -> None:
+        turn.stream.publish(events_pb2.TurnEvent(**event))

@@ -11,7 +11,7 @@ from services.orchestrator.calls import closing
 from services.orchestrator.calls.contract import CallOutcome, Paused, Scope
 from services.orchestrator.calls.loop_guard import Halt, Note
 from services.orchestrator.calls.pipeline import CallPipeline
-from services.orchestrator.calls.registry import Registry
+from services.orchestrator.calls.registry import ToolRegistry
 from services.orchestrator.models.contract import (
     AllRoutesFailed,
     BrokenOff,
@@ -49,7 +49,7 @@ class TurnLoop:
         database: Database,
         writes: TurnWrites,
         asking: Asking,
-        registry: Registry,
+        registry: ToolRegistry,
         pipeline: CallPipeline,
         catalogue: Catalogue,
         approval_ttl_seconds: int,
@@ -186,7 +186,7 @@ class TurnLoop:
 
     async def _decisions(self, turn: Turn, calls: Sequence[StoredCall]) -> Mapping[str, Approval]:
         async with self._database.connection() as connection:
-            return await approvals.of_calls(connection, turn.conversation_id, [call.id for call in calls])
+            return await approvals.unbegun(connection, turn.conversation_id, [call.id for call in calls])
 
     def _stored(self, turn: Turn, call: ReplyCall) -> StoredCall:
         broken = call.broken

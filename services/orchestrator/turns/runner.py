@@ -13,6 +13,7 @@ from services.common.errors import Unavailable
 from services.common.wording import Catalogue, Locale
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls import closing
+from services.orchestrator.context.texts import read_texts
 from services.orchestrator.store import messages, runs, turns
 from services.orchestrator.store.pool import Database, DatabaseLost
 from services.orchestrator.store.records import Conversation, RunStatus
@@ -193,6 +194,7 @@ class TurnRunner:
             stream=stream,
             recorder=recorder,
             log=stored_log,
+            texts=await read_texts(agent),
             model_calls=run.model_calls,
             recovered=recovered,
         )

@@ -10,6 +10,7 @@ import orjson
 from crew.v1 import events_pb2, runs_pb2
 
 from services.orchestrator.calls.contract import CallOutcome
+from services.orchestrator.calls.steps import step_arguments
 from services.orchestrator.store.audit import AuditedCall
 from services.orchestrator.store.records import GateVerdict, StoredCall
 from services.orchestrator.turns.turn import Turn
@@ -42,7 +43,7 @@ class TurnSink:
         step = self._turn.recorder.open(
             "tool",
             name=call.name,
-            arguments=_step_arguments({}),
+            arguments=_json(step_arguments(arguments_json, self._turn.locale)),
             tool_call_id=call.id,
             verdict=allowed_by,
         )
@@ -92,7 +93,7 @@ class TurnSink:
         turn.recorder.close(
             step,
             ms=outcome.ms or 0,
-            arguments=_step_arguments(outcome.step_arguments),
+            arguments=_json(outcome.step_arguments),
             ok=outcome.ok,
             output=outcome.step_output,
             verdict=outcome.verdict,
@@ -123,5 +124,5 @@ class TurnSink:
         self._turn.stream.publish(events_pb2.TurnEvent(**event))
 
 
-def _step_arguments(arguments: Mapping[str, str]) -> str:
+def _json(arguments: Mapping[str, str]) -> str:
     return orjson.dumps(dict(arguments)).decode()

@@ -10,6 +10,7 @@ from crew.v1 import runs_pb2
 from services.common.wording import Locale
 from services.orchestrator.agents.profile import Agent
 from services.orchestrator.calls.loop_guard import LoopGuard
+from services.orchestrator.context.texts import AgentTexts
 from services.orchestrator.models.contract import Route
 from services.orchestrator.store.records import Approval, Conversation, HaltReason, Message
 from services.orchestrator.store.turns import Claim
@@ -32,6 +33,8 @@ class Turn:
     recorder: RunRecorder
     # The whole log: only the holder of the claim adds to it.
     log: list[Message]
+    # The agent's files as they were when the turn began.
+    texts: AgentTexts
     # Model calls made so far, those before a pause included (TRN-105).
     model_calls: int = 0
     # Taken up after its process died: open calls run again only when that is safe (TRN-148).

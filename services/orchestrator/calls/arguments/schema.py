@@ -63,7 +63,7 @@ class Schema:
 
     def node_accepts(self, node: Node, value: Any) -> bool:
         """Whether a part of the schema accepts `value`."""
-        return _part_validator(exact_json.dumps(self._standalone(node))).is_valid(_plain(value))
+        return bool(_part_validator(exact_json.dumps(self._standalone(node))).is_valid(_plain(value)))
 
     def resolve(self, node: Node) -> Node:
         """`node` with references into this schema followed."""

@@ -116,7 +116,8 @@ create table message_requests (
     request_id text not null,
     text_sha256 bytea not null,
     run_id uuid references runs on delete set null,
-    item_id bigint references queued_messages on delete set null,
+    -- Of the waiting message; a row that was moved into a turn is named by `run_id` instead.
+    item_id bigint,
     primary key (conversation_id, request_id)
 );
 

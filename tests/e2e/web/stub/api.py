@@ -367,7 +367,12 @@ class Api:
                 ],
                 route_states=[
                     shape("RouteState", route=routes[0], usable=True),
-                    shape("RouteState", route=routes[1], usable=False, note="Nothing listens on 127.0.0.1:11434."),
+                    shape(
+                        "RouteState",
+                        route=routes[1],
+                        usable=False,
+                        note="Nothing listens on 127.0.0.1:11434.",
+                    ),
                 ],
                 hosts=[
                     shape(
@@ -396,7 +401,9 @@ class Api:
                 home="/home/lan/.my-agent-crew",
                 language=self.language,
                 timezone="Asia/Ho_Chi_Minh",
-                settings=[shape("Setting", key=key, value=value, source=source) for key, value, source in rows],
+                settings=[
+                    shape("Setting", key=key, value=value, source=source) for key, value, source in rows
+                ],
             )
         )
 

@@ -60,7 +60,9 @@ class Performer:
                     case Question():
                         await self._question(step)
                     case Fallback():
-                        self._add_step("fallback", route=step.route, error=step.error, next_route=step.next_route)
+                        self._add_step(
+                            "fallback", route=step.route, error=step.error, next_route=step.next_route
+                        )
                         await state.tell_turn(
                             self.talk,
                             "route_fallback",
@@ -195,9 +197,7 @@ class Performer:
         )
         verdict = "approved" if approved else "denied"
         output = step.output if approved else "The person denied this call. It did not run."
-        await self._result(
-            call_id, Call(step.tool, step.arguments, output, ok=approved, verdict=verdict)
-        )
+        await self._result(call_id, Call(step.tool, step.arguments, output, ok=approved, verdict=verdict))
         await self._open_model()
 
     async def _question(self, step: Question) -> None:
@@ -231,7 +231,9 @@ class Performer:
             **values,
         )
         talk.decided = asyncio.get_running_loop().create_future()
-        waits = self._add_step("approval", name=values["tool"], arguments=values["arguments"], verdict="asked")
+        waits = self._add_step(
+            "approval", name=values["tool"], arguments=values["arguments"], verdict="asked"
+        )
         self.run["status"] = "awaiting_approval"
         await state.tell_turn(talk, "approval_required", approval=talk.approval)
         await state.end_turn(talk)

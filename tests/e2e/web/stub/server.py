@@ -120,7 +120,11 @@ class StubCrew:
             at = talk.head["updated_at"]
             for number in range(1, messages + 1):
                 role = "user" if number % 2 else "assistant"
-                words = f"Question {number}" if number % 2 else f"Answer {number}, with **some** words.\n\n- one\n- two"
+                words = (
+                    f"Question {number}"
+                    if number % 2
+                    else f"Answer {number}, with **some** words.\n\n- one\n- two"
+                )
                 state.add_message(talk, role, words, created_at=at)
             return str(talk.head["id"])
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
-
 from crew.v1 import (
     agents_pb2,
     approvals_pb2,
@@ -18,6 +16,7 @@ from crew.v1 import (
     tools_pb2,
     turns_pb2,
 )
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 _FILES = (
     agents_pb2,

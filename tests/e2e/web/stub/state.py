@@ -95,7 +95,9 @@ class State:
         talk.head["updated_at"] = message["created_at"]
         return message
 
-    def view(self, talk: Talk, messages: Iterable[dict[str, Any]] = (), earlier: bool = False) -> dict[str, Any]:
+    def view(
+        self, talk: Talk, messages: Iterable[dict[str, Any]] = (), earlier: bool = False
+    ) -> dict[str, Any]:
         """The conversation as GET answers it."""
         head = dict(talk.head)
         cap, spent = head["cost_cap_usd"], head["spent_usd"]
@@ -137,9 +139,7 @@ class State:
 
     def tell_step(self, run: dict[str, Any], step: dict[str, Any]) -> None:
         """A step began or ended."""
-        self.tell_activity(
-            "event", run_id=run["id"], conversation_id=run["conversation_id"], step=dict(step)
-        )
+        self.tell_activity("event", run_id=run["id"], conversation_id=run["conversation_id"], step=dict(step))
 
     async def wait_for(self, name: str) -> None:
         """Until the test releases `name`."""

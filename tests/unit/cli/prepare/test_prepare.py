@@ -31,4 +31,4 @@ def test_the_same_major_and_an_empty_volume_pass(tmp_path: Path) -> None:
 @pytest.mark.parametrize("uid", ["0", "-1", "root", "4294967295", "1 000", "²"])
 def test_the_crew_never_runs_as_root_or_as_nonsense(uid: str) -> None:
     with pytest.raises(StartError, match="CREW_UID"):
-        prepare({"CREW_UID": uid, "CREW_GID": "1000", "CREW_POSTGRES_MAJOR": "18"}, "")
+        prepare({"CREW_UID": uid, "CREW_GID": "1000"}, "")

@@ -1,0 +1,1 @@
+"""Checks of the project that need more than starting a tool."""

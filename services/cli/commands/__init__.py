@@ -1,0 +1,1 @@
+"""The subcommands of ``crew``, one module each."""

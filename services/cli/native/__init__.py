@@ -1,0 +1,1 @@
+"""Running the whole crew as processes of this machine."""

@@ -1,0 +1,163 @@
+"""The service crew.v1.System: health, connections, settings, figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc.aio
+import orjson
+from crew.v1 import system_pb2 as pb
+from crew.v1 import system_pb2_grpc
+
+from services.common.settings import OrchestratorSettings
+from services.common.times import iso, utc_now
+from services.common.version import VERSION
+from services.common.wording import Catalogue, Locale
+from services.orchestrator.agents.agents import Agents
+from services.orchestrator.calls.registry import ToolRegistry
+from services.orchestrator.hosts.contract import HostState
+from services.orchestrator.models.contract import Route
+from services.orchestrator.models.facade import Models
+from services.orchestrator.models.facade import RouteState as ModelRouteState
+from services.orchestrator.store import ledger
+from services.orchestrator.store.pool import Database
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+# The tools that run in the orchestrator itself.
+OWN_HOST = "crew"
+
+
+class SystemServicer(system_pb2_grpc.SystemServicer):
+    """How the crew is, what it is connected to, how it is set, what it has spent."""
+
+    def __init__(
+        self,
+        *,
+        settings: OrchestratorSettings,
+        database: Database,
+        agents: Agents,
+        registry: ToolRegistry,
+        models: Models,
+        catalogue: Catalogue,
+    ) -> None:
+        self._settings = settings
+        self._database = database
+        self._agents = agents
+        self._registry = registry
+        self._models = models
+        self._catalogue = catalogue
+        self._locale: Locale = settings.config.values.language
+        # When each service was last seen to change, for "since when".
+        self._since: dict[str, tuple[bool, str]] = {}
+
+    async def Health(self, request: pb.HealthRequest, context: Context) -> pb.HealthReply:
+        """Each service and whether it is reachable; degraded when only a tool service is down (TRN-326)."""
+        await self._ask_hosts()
+        database = await self._database.reachable()
+        services = [
+            self._health("orchestrator", True, ""),
+            self._health("database", database, "" if database else self._text("health.database_down")),
+        ]
+        for state in self._registry.states():
+            if state.name != OWN_HOST:
+                services.append(self._health(state.name, state.status == "ready", state.note))
+        whole = all(service.reachable for service in services)
+        return pb.HealthReply(status="ok" if whole else "degraded", version=VERSION, services=services)
+
+    async def Connections(self, request: pb.ConnectionsRequest, context: Context) -> pb.ConnectionsReply:
+        """What the crew reaches, and what is missing; never a secret (TLS-398)."""
+        await self._ask_hosts()
+        values = self._settings.config.values
+        routes = [Route.parse(route) for agent in self._agents.list() for route in agent.routes]
+        connections = self._models.connections(list(dict.fromkeys(routes)))
+        return pb.ConnectionsReply(
+            providers=connections.providers,
+            routes=[str(route) for route in connections.routes],
+            routes_source=connections.routes_source,
+            vision_routes=values.vision_routes,
+            audio_routes=values.audio_routes,
+            keys=[pb.KeyPresence(name=key.name, present=key.present) for key in connections.keys],
+            route_states=[self._route_state(state) for state in connections.states],
+            hosts=[await self._host_state(state) for state in self._registry.states()],
+        )
+
+    async def Settings(self, request: pb.SettingsRequest, context: Context) -> pb.SettingsReply:
+        """Every setting in force and where it comes from (GTW-106)."""
+        config = self._settings.config
+        shown = config.values.model_dump(mode="json")
+        return pb.SettingsReply(
+            version=VERSION,
+            home=str(self._settings.home),
+            language=config.values.language,
+            timezone=config.values.timezone,
+            settings=[
+                pb.Setting(key=key, value=orjson.dumps(value).decode(), source=config.source(key))
+                for key, value in sorted(shown.items())
+            ],
+        )
+
+    async def Stats(self, request: pb.StatsRequest, context: Context) -> pb.StatsReply:
+        """The ledger added up in the person's days (TRN-330 to 332)."""
+        async with self._database.connection() as connection:
+            found = await ledger.statistics(connection, timezone=self._settings.config.values.timezone)
+        return pb.StatsReply(
+            days=[pb.DayStats(day=total.names[0], **_sums(total)) for total in found.days],
+            models=[
+                pb.ModelStats(provider=total.names[0], model=total.names[1], **_sums(total))
+                for total in found.models
+            ],
+            purposes=[pb.PurposeStats(purpose=total.names[0], **_sums(total)) for total in found.purposes],
+            by_agent=[pb.AgentStats(agent_id=total.names[0], **_sums(total)) for total in found.by_agent],
+            cache_by_agent=[
+                pb.AgentCacheStats(agent_id=agent, prompt_tokens=prompt, cached_tokens=cached)
+                for agent, prompt, cached in found.cache_by_agent
+            ],
+            unknown_cache_calls=found.unknown_cache_calls,
+        )
+
+    async def _ask_hosts(self) -> None:
+        """Have every host describe itself, so that what is said of it is of now."""
+        master = self._agents.list()[0]
+        await self._registry.toolbox(master, self._locale)
+
+    async def _host_state(self, state: HostState) -> pb.HostState:
+        rows = await self._registry.rows(self._agents.list(), self._locale)
+        tools = [row.spec.name for row in rows if row.host == state.name]
+        return pb.HostState(
+            name=state.name,
+            reachable=state.status == "ready",
+            note=state.note,
+            # The crew's own tools start nothing that could be kept apart.
+            isolation="" if state.name == OWN_HOST else state.isolation,
+            isolation_note=state.isolation_note,
+            tools=tools,
+        )
+
+    def _route_state(self, state: ModelRouteState) -> pb.RouteState:
+        view = pb.RouteState(route=str(state.route), usable=state.usable)
+        if state.fault is not None:
+            view.note = state.fault.sentence(self._catalogue, self._locale)
+        if state.passed_over_until is not None:
+            view.passed_over_until = iso(state.passed_over_until)
+        return view
+
+    def _health(self, name: str, reachable: bool, note: str) -> pb.ServiceHealth:
+        before = self._since.get(name)
+        if before is None or before[0] != reachable:
+            self._since[name] = (reachable, iso(utc_now()))
+        return pb.ServiceHealth(name=name, reachable=reachable, note=note, since=self._since[name][1])
+
+    def _text(self, key: str) -> str:
+        return self._catalogue.text(self._locale, key)
+
+
+def _sums(total: ledger.Total) -> dict[str, Any]:
+    return {
+        "cost_usd": total.cost_usd,
+        "calls": total.calls,
+        "unknown_cost_calls": total.unknown_cost_calls,
+        "prompt_tokens": total.prompt_tokens,
+        "completion_tokens": total.completion_tokens,
+    }

@@ -1,0 +1,263 @@
+"""The orchestrator, put together: everything is constructed and wired here, once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+import psycopg_pool
+import structlog
+from crew.v1 import (
+    agents_pb2_grpc,
+    approvals_pb2_grpc,
+    auth_pb2_grpc,
+    conversations_pb2_grpc,
+    crew_pb2_grpc,
+    runs_pb2_grpc,
+    system_pb2_grpc,
+    tools_pb2_grpc,
+    turns_pb2_grpc,
+)
+
+from services.common.rpc import DirectedChannel, RpcServer, Verifier, connect
+from services.common.settings import OrchestratorSettings
+from services.common.start import StartError
+from services.common.wording import load
+from services.orchestrator.access import ApiTokens, Logins, ScopeGuard
+from services.orchestrator.access.audit import AccessAudit
+from services.orchestrator.access.passwords import Passwords
+from services.orchestrator.agents.agents import Agents
+from services.orchestrator.api.agents import AgentsServicer
+from services.orchestrator.api.approvals import ApprovalsServicer
+from services.orchestrator.api.auth import AuthServicer
+from services.orchestrator.api.conversations import ConversationsServicer
+from services.orchestrator.api.crew import CrewServicer
+from services.orchestrator.api.runs import RunsServicer
+from services.orchestrator.api.system import OWN_HOST, SystemServicer
+from services.orchestrator.api.tools import ToolsServicer
+from services.orchestrator.api.turns import TurnsServicer
+from services.orchestrator.calls.masking import SecretMask
+from services.orchestrator.calls.pipeline import CallPipeline
+from services.orchestrator.calls.registry import OfferedHost, ToolRegistry
+from services.orchestrator.hosts.local import LocalToolHost
+from services.orchestrator.hosts.own import AskUser, ProgressNote
+from services.orchestrator.hosts.remote import RemoteToolHost
+from services.orchestrator.models.config import ModelsConfig, Price
+from services.orchestrator.models.contract import Route
+from services.orchestrator.models.facade import Models
+from services.orchestrator.store.pool import Database
+from services.orchestrator.turns.activity import Activity
+from services.orchestrator.turns.asking import Asking
+from services.orchestrator.turns.decisions import Decisions
+from services.orchestrator.turns.desk import TurnDesk
+from services.orchestrator.turns.inbound import Inbound
+from services.orchestrator.turns.loop import TurnLoop
+from services.orchestrator.turns.runner import TurnRunner
+from services.orchestrator.turns.stream import Streams
+from services.orchestrator.turns.upkeep import Upkeep
+from services.orchestrator.turns.views import message_view
+from services.orchestrator.turns.writes import TurnWrites
+
+log = structlog.get_logger(__name__)
+
+# How long calls of others may take to end when the process stops, in seconds.
+_GRACE_SECONDS = 2.0
+_CALLERS = ("gateway", "cli", "orchestrator")
+
+
+async def serve(
+    settings: OrchestratorSettings, *, ready: Callable[[], None] | None = None, stop: asyncio.Event
+) -> None:
+    """Serve until `stop` is set; turns that run then are handed over, not lost.
+
+    Args:
+        settings: Of this service.
+        ready: Called once everything answers.
+        stop: Ends the service.
+
+    Raises:
+        StartError: A condition that stops the start, in one sentence.
+    """
+    async with AsyncExitStack() as stack:
+        orchestrator = _Orchestrator(settings)
+        await orchestrator.start(stack)
+        if ready is not None:
+            ready()
+        log.info("orchestrator_ready")
+        await stop.wait()
+
+
+class _Orchestrator:
+    """All parts, in the order in which they depend on each other."""
+
+    def __init__(self, settings: OrchestratorSettings) -> None:
+        values = settings.config.values
+        locale = values.language
+        catalogue = load("common", "orchestrator")
+        self.settings = settings
+        self.database = Database(settings.database_url.get_secret_value())
+        self.models = Models(_models_config(settings))
+        self.agents = Agents(
+            settings.home,
+            values,
+            usable=lambda route: bool(self.models.usable([Route.parse(route)])),
+            closed_ports=sorted({settings.port, settings.grpc_port, *settings.closed_ports} - {0}),
+            private_paths=[settings.secrets_dir],
+        )
+        self.channels, hosts = _hosts(settings)
+        self.registry = ToolRegistry(hosts)
+        pipeline = CallPipeline(
+            grant_for=self.agents.workspace_grant, mask=SecretMask(settings.secret_values())
+        )
+        activity, streams = Activity(), Streams()
+        writes = TurnWrites(self.database)
+        loop = TurnLoop(
+            database=self.database,
+            writes=writes,
+            asking=Asking(models=self.models, writes=writes, catalogue=catalogue, view=message_view),
+            registry=self.registry,
+            pipeline=pipeline,
+            catalogue=catalogue,
+            approval_ttl_seconds=values.approval_ttl_seconds,
+        )
+        runner = TurnRunner(
+            database=self.database,
+            writes=writes,
+            loop=loop,
+            agents=self.agents,
+            streams=streams,
+            activity=activity,
+            catalogue=catalogue,
+            locale=locale,
+        )
+        inbound = Inbound(database=self.database, agents=self.agents, locale=locale, timezone=values.timezone)
+        decisions = Decisions(self.database)
+        self.upkeep = Upkeep(
+            database=self.database,
+            runner=runner,
+            inbound=inbound,
+            decisions=decisions,
+            locale=locale,
+            schedule=settings.schedule,
+        )
+        desk = TurnDesk(
+            database=self.database,
+            inbound=inbound,
+            decisions=decisions,
+            runner=runner,
+            upkeep=self.upkeep,
+            streams=streams,
+            activity=activity,
+        )
+        audit = AccessAudit(self.database)
+        owner_token = settings.owner_token.get_secret_value() if settings.owner_token else None
+        logins = Logins(self.database, Passwords(), audit, owner_token=owner_token)
+        self.server = RpcServer(
+            settings.orchestrator_listen,
+            catalogue=catalogue,
+            verifier=Verifier.read(settings.secrets_dir, "orchestrator", _CALLERS),
+            locale=locale,
+            interceptors=[ScopeGuard(audit)],
+            setting="MY_AGENT_ORCHESTRATOR_LISTEN",
+        )
+        grpc = self.server.grpc
+        conversations = ConversationsServicer(
+            database=self.database,
+            agents=self.agents,
+            desk=desk,
+            activity=activity,
+            registry=self.registry,
+        )
+        conversations_pb2_grpc.add_ConversationsServicer_to_server(conversations, grpc)
+        turns_pb2_grpc.add_TurnsServicer_to_server(
+            TurnsServicer(desk=desk, catalogue=catalogue, locale=locale), grpc
+        )
+        approvals_pb2_grpc.add_ApprovalsServicer_to_server(ApprovalsServicer(self.database), grpc)
+        runs_pb2_grpc.add_RunsServicer_to_server(
+            RunsServicer(database=self.database, activity=activity), grpc
+        )
+        agents_pb2_grpc.add_AgentsServicer_to_server(
+            AgentsServicer(agents=self.agents, registry=self.registry, locale=locale), grpc
+        )
+        tools_pb2_grpc.add_ToolsServicer_to_server(
+            ToolsServicer(agents=self.agents, registry=self.registry, locale=locale), grpc
+        )
+        system = SystemServicer(
+            settings=settings,
+            database=self.database,
+            agents=self.agents,
+            registry=self.registry,
+            models=self.models,
+            catalogue=catalogue,
+        )
+        system_pb2_grpc.add_SystemServicer_to_server(system, grpc)
+        auth_pb2_grpc.add_AuthServicer_to_server(
+            AuthServicer(logins, ApiTokens(self.database, audit), audit), grpc
+        )
+        crew_pb2_grpc.add_CrewServicer_to_server(CrewServicer(desk=desk, database=self.database), grpc)
+
+    async def start(self, stack: AsyncExitStack) -> None:
+        """Bring everything up; `stack` takes it down again in the opposite order."""
+        await asyncio.to_thread(self.agents.load)
+        for warning in self.agents.warnings():
+            log.warning("agent_warning", text=warning)
+        stack.push_async_callback(self.models.close)
+        for channel in self.channels:
+            stack.push_async_callback(channel.close)
+        stack.push_async_callback(self.database.close)
+        try:
+            await self.database.open()
+        except psycopg_pool.PoolTimeout:
+            raise StartError(
+                "error.start.database_unreachable", catalogue=load("common", "orchestrator")
+            ) from None
+        for agent in self.agents.list():
+            for warning in await self.registry.warnings(agent, self.settings.locale):
+                log.warning("agent_warning", text=warning)
+        stack.push_async_callback(self.upkeep.close)
+        await self.upkeep.start()
+        stack.push_async_callback(self.server.stop, _GRACE_SECONDS)
+        await self.server.start()
+
+
+def _models_config(settings: OrchestratorSettings) -> ModelsConfig:
+    config = settings.config
+    values = config.values
+    return ModelsConfig(
+        routes=[Route.parse(route) for route in values.routes],
+        routes_source=config.source("routes"),
+        variables=settings.variables,
+        openrouter_providers=values.openrouter_providers,
+        openrouter_provider_fallbacks=values.openrouter_provider_fallbacks,
+        prices={
+            Route.parse(route): Price(price.input, price.output, price.cached_input)
+            for route, price in values.prices.items()
+        },
+    )
+
+
+def _hosts(settings: OrchestratorSettings) -> tuple[list[DirectedChannel], list[OfferedHost]]:
+    """The tools service, this process's own tools, and what the owner added."""
+    tools = connect(
+        settings.tools_address, caller="orchestrator", called="tools", secrets_dir=settings.secrets_dir
+    )
+    channels = [tools]
+    hosts = [
+        OfferedHost(RemoteToolHost("tools", tools)),
+        OfferedHost(LocalToolHost(OWN_HOST, [AskUser(), ProgressNote()])),
+    ]
+    for name, entry in settings.config.values.tool_hosts.items():
+        token_file = entry.token_file if entry.token_file.is_absolute() else settings.home / entry.token_file
+        try:
+            token = token_file.read_text("utf-8").strip()
+        except OSError:
+            raise StartError(
+                "error.start.host_token", catalogue=load("common", "orchestrator"), name=name, file=token_file
+            ) from None
+        channel = DirectedChannel(entry.address, token=token)
+        channels.append(channel)
+        hosts.append(
+            OfferedHost(RemoteToolHost(name, channel, trusted=entry.trust), agents=frozenset(entry.agents))
+        )
+    return channels, hosts

@@ -1,0 +1,1 @@
+"""What the model is told: the system prompt and the messages of the conversation."""

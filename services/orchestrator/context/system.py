@@ -1,0 +1,73 @@
+"""The system prompt: stable parts first, the date line last of all (AGT-168 to 172)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import get_args
+from zoneinfo import ZoneInfo
+
+from services.common.toolhost.contract import ToolKind, ToolSpec
+from services.common.wording import Locale, load
+from services.orchestrator.agents.profile import Agent
+from services.orchestrator.context.texts import AgentTexts
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPrompt:
+    """The system text of one model call."""
+
+    text: str
+    # Characters before the date line.
+    stable_chars: int
+    # A digest of each part before the date line, to say what moved between two calls (FLD-012).
+    parts: Mapping[str, bytes]
+
+    def moved_since(self, earlier: SystemPrompt) -> list[str]:
+        """Names of the parts that differ from an earlier call's."""
+        names = dict.fromkeys([*earlier.parts, *self.parts])
+        return [name for name in names if self.parts.get(name) != earlier.parts.get(name)]
+
+
+def system_prompt(
+    agent: Agent, texts: AgentTexts, tools: Sequence[ToolSpec], locale: Locale, now: datetime
+) -> SystemPrompt:
+    """Frame and tools, persona files, what is told of the person, then the date."""
+    words = load("orchestrator")
+    parts = {
+        "frame": words.text(locale, "prompt.frame", name=agent.name),
+        "tools": _tools(tools, locale),
+        "persona": "\n\n".join(f"## {name}\n\n{text}" for name, text in texts.persona),
+        "user": f"{words.text(locale, 'prompt.person')}\n\n{texts.person}" if texts.person else "",
+    }
+    stable = "".join(f"{part.strip()}\n\n" for part in parts.values() if part)
+    today = now.astimezone(ZoneInfo(agent.timezone)).date().isoformat()
+    return SystemPrompt(
+        stable + words.text(locale, "prompt.today", date=today),
+        len(stable),
+        {name: hashlib.sha256(part.encode()).digest() for name, part in parts.items()},
+    )
+
+
+def _tools(tools: Sequence[ToolSpec], locale: Locale) -> str:
+    """Names by kind with a line on when to use each kind, then the tools' own guidance (PIP-116, 120)."""
+    words = load("orchestrator")
+    if not tools:
+        return words.text(locale, "prompt.no_tools")
+    lines = [words.text(locale, "prompt.tools")]
+    for kind in get_args(ToolKind):
+        names = ", ".join(f"`{spec.name}`" for spec in tools if spec.kind == kind)
+        if names:
+            lines.append(f"- {words.text(locale, f'prompt.kinds.{kind}', names=names)}")
+    guidance = [
+        line
+        for spec in tools
+        for line in (f"`{spec.name}`: {spec.prompt_snippet}" if spec.prompt_snippet else "", *spec.guidelines)
+        if line
+    ]
+    if guidance:
+        lines.append("")
+        lines += [f"- {line}" for line in guidance]
+    return "\n".join(lines)

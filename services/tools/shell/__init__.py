@@ -1,0 +1,1 @@
+"""`shell_run`: commands of an agent, their pattern lists, their limits and their sandbox."""

@@ -1,0 +1,1 @@
+"""Workspaces on disk: the walls around them, and what is done within."""

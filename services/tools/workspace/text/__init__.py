@@ -1,0 +1,1 @@
+"""What is in text files: marks, windows, edits and differences."""
