@@ -1,0 +1,78 @@
+"""From a stored message to a running turn: nothing may be left lying until a poll finds it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import psycopg
+
+from tests.bench.bench import Bench, GrpcSender, grpc_sender
+from tests.bench.figures import Figure, percentile
+
+SENDS = 1_000
+CONVERSATIONS = 50
+SENDERS = 4
+WAITING = 100
+
+# From the moment the transaction that stored the message began, to the model's clock.
+_DIRECT = """
+    select extract(epoch from u.created_at)::float8, (a.content::json ->> 'at')::float8
+    from messages u
+    join messages a on a.conversation_id = u.conversation_id and a.seq = u.seq + 1
+    where u.role = 'user' and u.content like '[[report]] sent %%' and u.conversation_id = any(%s)
+"""
+# From the moment the turn before was over.
+_WAITED = """
+    select extract(epoch from r.finished_at)::float8, (a.content::json ->> 'at')::float8
+    from messages u
+    join messages a on a.conversation_id = u.conversation_id and a.seq = u.seq + 1
+    join messages b on b.conversation_id = u.conversation_id and b.seq = u.seq - 1
+    join runs r on r.id = b.run_id
+    where u.role = 'user' and u.content like '[[report]] waited %%' and u.conversation_id = any(%s)
+"""
+
+
+async def measure(bench: Bench) -> list[Figure]:
+    """A thousand messages to idle conversations, then messages that wait for a running turn."""
+    bench.ensure_running()
+    async with grpc_sender(bench.crew) as sender:
+        opened = [await sender.open() for _ in range(CONVERSATIONS)]
+        await asyncio.gather(*(_send(sender, opened[n::SENDERS]) for n in range(SENDERS)))
+        queued = [await sender.open() for _ in range(WAITING)]
+        for conversation_id in queued:
+            await _queue(bench, sender, conversation_id)
+    direct = _latencies(bench, _DIRECT, opened)
+    waited = _latencies(bench, _WAITED, queued)
+    note = f"{len(direct):,} sends by {SENDERS} senders; message stored to request at the model"
+    return [
+        Figure("dispatch p50", percentile(direct, 0.5), "ms", note=note),
+        Figure("dispatch p99", percentile(direct, 0.99), "ms"),
+        Figure("dispatch, slowest", max(direct), "ms"),
+        Figure("dispatch of a waiting message p50", percentile(waited, 0.5), "ms", note="turn over to next"),
+        Figure("dispatch of a waiting message, slowest", max(waited), "ms"),
+    ]
+
+
+async def _send(sender: GrpcSender, conversations: Sequence[str]) -> None:
+    for number in range(SENDS // CONVERSATIONS):
+        for conversation_id in conversations:
+            await sender.send(conversation_id, f"[report] sent {number} to {conversation_id}")
+
+
+async def _queue(bench: Bench, sender: GrpcSender, conversation_id: str) -> None:
+    """Send while a turn runs, and wait until both have been answered."""
+    running = asyncio.create_task(sender.send(conversation_id, "[stream 3 20]"))
+    path = f"/api/conversations/{conversation_id}"
+    while not (await bench.crew.api.get(path))["running"]:
+        await asyncio.sleep(0.005)
+    await bench.crew.api.post(f"{path}/messages", {"text": f"[report] waited in {conversation_id}"})
+    await running
+    while len((await bench.crew.api.get(path))["messages"]) < 4:
+        await asyncio.sleep(0.01)
+
+
+def _latencies(bench: Bench, query: str, conversations: Sequence[str]) -> list[float]:
+    with psycopg.connect(bench.crew.layout.cluster.url("crew_app")) as connection:
+        rows = connection.execute(query.replace("[[", "[").replace("]]", "]"), (list(conversations),))
+        return [(asked - stored) * 1000 for stored, asked in rows]
