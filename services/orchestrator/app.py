@@ -34,7 +34,7 @@ from services.orchestrator.api.auth import AuthServicer
 from services.orchestrator.api.conversations import ConversationsServicer
 from services.orchestrator.api.crew import CrewServicer
 from services.orchestrator.api.runs import RunsServicer
-from services.orchestrator.api.system import SystemServicer
+from services.orchestrator.api.system import OWN_HOST, SystemServicer
 from services.orchestrator.api.tools import ToolsServicer
 from services.orchestrator.api.turns import TurnsServicer
 from services.orchestrator.calls.masking import SecretMask
@@ -245,7 +245,7 @@ def _hosts(settings: OrchestratorSettings) -> tuple[list[DirectedChannel], list[
     channels = [tools]
     hosts = [
         OfferedHost(RemoteToolHost("tools", tools)),
-        OfferedHost(LocalToolHost("crew", [AskUser(), ProgressNote()])),
+        OfferedHost(LocalToolHost(OWN_HOST, [AskUser(), ProgressNote()])),
     ]
     for name, entry in settings.config.values.tool_hosts.items():
         token_file = entry.token_file if entry.token_file.is_absolute() else settings.home / entry.token_file

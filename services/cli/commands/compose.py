@@ -37,6 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
         say("cli.compose.wrote", file=DEPLOY / ".env")
     # Compose 1 looks for the profile from where it is started, compose 2 from the file's folder.
     environ = {"CREW_SECCOMP": str(DEPLOY / "seccomp" / "tools.json"), **os.environ}
+    if len(command) == 1:
+        # Compose 1 hands the wish for an unmasked /proc to the engine, which knows it by no name.
+        environ.setdefault("CREW_PROC", "label=disable")
     os.execvpe(command[0], [*command, "-f", str(DEPLOY / "compose.yaml"), *arguments.arguments], environ)
 
 

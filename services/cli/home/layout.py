@@ -17,14 +17,8 @@ from services.cli.texts import texts
 from services.common.start import StartError
 from services.common.variables import home_of
 
-_CONFIG = """\
-# Settings of the crew; docs/configuration.md lists them all. Keys and passwords belong into the
-# file env beside this one. Changes take effect with the next start.
-"""
-_MASTER = """\
-# The profile of the first agent. Empty means every default.
-"""
-_FOLDERS = ("users/owner", "agents", "workspace/inbox", "skills", "logs", "backups", "state/tools")
+# What the processes need; the crew's own folders and files are made by the orchestrator.
+_FOLDERS = ("logs", "backups", "state/tools")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +87,9 @@ class Layout:
             path = self.home / folder
             if not path.is_dir():
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for path, text in ((self.config, _CONFIG), (self.home / "agent.yaml", _MASTER)):
-            try:
-                with path.open("x", encoding="utf-8") as file:
-                    file.write(text)
-            except FileExistsError:
-                continue
         for path in (self.home / "workspace", self.home / "agents"):
-            check_writable(path)
+            if path.exists():
+                check_writable(path)
         self.prepare_run()
 
     def prepare_run(self) -> None:

@@ -23,6 +23,31 @@ def cut_head(text: str, ceiling: int, locale: Locale) -> str:
         kept = room
 
 
+def cut_to_lines(text: str, ceiling: int, locale: Locale, total: int) -> str:
+    """The opening lines of a file, then how much is left out and where to read on (TLS-432).
+
+    Args:
+        text: Its lines from the first on.
+        ceiling: In characters, for all of it.
+        locale: Of the mark.
+        total: How many lines it has.
+    """
+    if len(text) <= ceiling:
+        return text
+
+    def mark(kept: int, last: int) -> str:
+        return load("common").text(
+            locale, "ceiling.lines", count=len(text) - kept, last=last, total=total, next=last + 1
+        )
+
+    room = ceiling - len(mark(0, total))
+    kept = text.rfind("\n", 0, max(0, room)) + 1
+    if not kept:
+        # Not even the first line fits, and nothing can be read from the middle of a line on.
+        return cut_head(text, ceiling, locale)
+    return text[:kept] + mark(kept, text.count("\n", 0, kept))
+
+
 def cut_head_and_tail(text: str, ceiling: int, locale: Locale) -> str:
     """The first and last lines of `text`, one line between them saying what is left out.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from services.common.ceiling.cut import cut_head, cut_head_and_tail
+from services.common.ceiling.cut import cut_head, cut_head_and_tail, cut_to_lines
 from services.common.ceiling.structure import shorten_json
 from services.common.wording import Locale
 
@@ -35,6 +35,7 @@ def limit(
     cut: Cut = "head",
     structure_ceiling: int | None = None,
     is_error: bool = False,
+    file_lines: int | None = None,
 ) -> Limited:
     """Bring `text` to at most `ceiling` characters (code points), marks included.
 
@@ -45,6 +46,7 @@ def limit(
         cut: What survives when it is cut.
         structure_ceiling: A lower ceiling for shortened JSON.
         is_error: Errors are cut, whatever they look like (TLS-113).
+        file_lines: The text is a whole file of so many lines: a cut says where to read on.
     """
     if len(text) <= ceiling:
         return Limited(text, None, len(text))
@@ -53,5 +55,7 @@ def limit(
             shortened = shorten_json(text, budget, locale)
             if shortened is not None:
                 return Limited(shortened, "structure", len(text))
+    if file_lines is not None and not is_error:
+        return Limited(cut_to_lines(text, ceiling, locale, file_lines), "cut", len(text))
     cut_text = (cut_head_and_tail if cut == "head_and_tail" else cut_head)(text, ceiling, locale)
     return Limited(cut_text, "cut", len(text))

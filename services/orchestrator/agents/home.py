@@ -21,11 +21,12 @@ def create_home(home: Path, locale: Locale) -> None:
     Raises:
         StartError: A folder or file cannot be made.
     """
-    first = not home.exists() or not any(home.iterdir())
     make_folder(home, mode=_HOME_MODE)
     for folder in (home / "agents", home / "users" / "owner"):
         make_folder(folder)
-    if first:
+    # Folders of logs or of the database may be there already; what a person wrote is not.
+    written = (home / CONFIG_NAME, home / FILE_NAME, *(home / "agents").iterdir())
+    if not any(path.exists() for path in written):
         words = load("orchestrator")
         _write_new(home / CONFIG_NAME, words.text(locale, "agents.first_files.config"))
         _write_new(home / FILE_NAME, words.text(locale, "agents.first_files.agent"))

@@ -25,6 +25,10 @@ from services.orchestrator.store.pool import Database
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
+# The tools that run in the orchestrator itself.
+OWN_HOST = "crew"
+
+
 class SystemServicer(system_pb2_grpc.SystemServicer):
     """How the crew is, what it is connected to, how it is set, what it has spent."""
 
@@ -57,7 +61,7 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
             self._health("database", database, "" if database else self._text("health.database_down")),
         ]
         for state in self._registry.states():
-            if state.name != "crew":
+            if state.name != OWN_HOST:
                 services.append(self._health(state.name, state.status == "ready", state.note))
         whole = all(service.reachable for service in services)
         return pb.HealthReply(status="ok" if whole else "degraded", version=VERSION, services=services)
@@ -125,7 +129,8 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
             name=state.name,
             reachable=state.status == "ready",
             note=state.note,
-            isolation=state.isolation,
+            # The crew's own tools start nothing that could be kept apart.
+            isolation="" if state.name == OWN_HOST else state.isolation,
             isolation_note=state.isolation_note,
             tools=tools,
         )

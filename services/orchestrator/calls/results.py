@@ -21,6 +21,8 @@ from services.orchestrator.store.records import GateVerdict, StoredCall
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 # Errors of commands stand at their end (PIP-081).
 _CUT_IN_THE_MIDDLE = frozenset({"shell_run"})
+# The details by which a reading tool says which lines its text is.
+_LINES = ("first_line", "last_line", "total_lines")
 # Of the details kept with a message.
 _MOST_DETAILS_CHARS = 1_000_000
 
@@ -95,6 +97,7 @@ class ResultMaker:
             cut=cut,
             structure_ceiling=None if sized else ceiling.structure_chars,
             is_error=result.is_error,
+            file_lines=_file_lines(result.details),
         )
         ok = not result.is_error
         final = f"{prefix}{limited.text}{ending}"[: ceiling.chars]
@@ -151,6 +154,12 @@ class ResultMaker:
 def failed(text: str, **fields: Any) -> ToolResult:
     """An error result of a call that did not run."""
     return replace(text_result(text, is_error=True, outcome="not_started"), **fields)
+
+
+def _file_lines(details: Mapping[str, Any]) -> int | None:
+    """How many lines the file has that a result is the whole of; None when it is no such result."""
+    first, last, total = (details.get(name) for name in _LINES)
+    return total if isinstance(total, int) and first == 1 and last == total else None
 
 
 def _storable(text: str) -> tuple[str, int]:

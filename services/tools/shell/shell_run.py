@@ -39,6 +39,7 @@ from services.tools.shell.guard.plan import Plan
 from services.tools.shell.patterns import PatternLists
 from services.tools.shell.sandbox.policy import PolicyRefused, is_sandboxed, sandbox_policy
 from services.tools.shell.sandbox.shell_sandbox import ShellSandbox
+from services.tools.tool_texts import ToolTexts
 
 _log = structlog.get_logger(__name__)
 
@@ -47,7 +48,6 @@ DEFAULT_TIMEOUT_SECONDS = 120
 MAX_TIMEOUT_SECONDS = 900
 # The command's own time, then ending it and answering.
 _DEADLINE_SECONDS = MAX_TIMEOUT_SECONDS + 30
-_DESCRIPTION_PARTS = ("use", "limits", "prefer", "returns", "time")
 
 
 class ShellRun:
@@ -62,44 +62,34 @@ class ShellRun:
     def __init__(self, sandbox: ShellSandbox) -> None:
         self._sandbox = sandbox
         self._texts = load("tools")
+        self._said = ToolTexts(NAME)
         self._warned: set[str] = set()
 
     def spec(self, locale: Locale) -> ToolSpec:
         """Describe the tool in `locale`."""
 
-        def text(key: str) -> str:
-            return self._texts.text(locale, f"tool.{NAME}.{key}")
-
-        description = " ".join(text(f"description.{part}") for part in _DESCRIPTION_PARTS)
+        said = self._said
         return ToolSpec(
             name=NAME,
-            description=f"{description}\n{text('examples')}",
+            description=said.description(locale),
             parameters={
                 "type": "object",
                 "properties": {
-                    "command": {
-                        "type": "string",
-                        "minLength": 1,
-                        "description": text("parameters.command"),
-                    },
-                    "timeout_s": {
-                        "type": "number",
-                        "exclusiveMinimum": 0,
-                        "description": text("parameters.timeout_s"),
-                    },
+                    "command": said.parameter(locale, "command", type="string", minLength=1),
+                    "timeout_s": said.parameter(locale, "timeout_s", type="number", exclusiveMinimum=0),
                 },
                 "required": ["command"],
                 "additionalProperties": False,
             },
-            label=text("label"),
+            label=said.of(locale, "label"),
             kind="change",
             effect="change",
             requires_approval=True,
             deadline_seconds=_DEADLINE_SECONDS,
             judges=True,
-            prompt_snippet=text("snippet"),
-            guidelines=(text("guideline"),),
-            card=text("card"),
+            prompt_snippet=said.of(locale, "snippet"),
+            guidelines=(said.of(locale, "guideline"),),
+            card=said.of(locale, "card"),
         )
 
     def offered_to(self, mode: Mode, settings: Mapping[str, Any]) -> bool:

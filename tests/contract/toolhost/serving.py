@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -40,7 +39,7 @@ class Caller:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self.stub = toolhost_pb2_grpc.ToolHostStub(channel)
 
-    def open(
+    async def open(
         self,
         context: CallContext,
         tool: str,
@@ -48,24 +47,17 @@ class Caller:
         *,
         target_state: str = "",
         timeout: float = 60,
-    ) -> tuple[Any, asyncio.Queue[pb.RunInput]]:
-        inputs: asyncio.Queue[pb.RunInput] = asyncio.Queue()
-        inputs.put_nowait(
-            pb.RunInput(
-                start=pb.RunStart(
-                    context=wire.context_to_wire(context),
-                    tool=tool,
-                    arguments_json=wire.arguments_to_wire(arguments),
-                    target_state=target_state,
-                )
-            )
+    ) -> Any:
+        """Begin a call; further inputs are written to what is returned."""
+        call = self.stub.Run(timeout=timeout)
+        start = pb.RunStart(
+            context=wire.context_to_wire(context),
+            tool=tool,
+            arguments_json=wire.arguments_to_wire(arguments),
+            target_state=target_state,
         )
-
-        async def feed() -> AsyncIterator[pb.RunInput]:
-            while True:
-                yield await inputs.get()
-
-        return self.stub.Run(feed(), timeout=timeout), inputs
+        await call.write(pb.RunInput(start=start))
+        return call
 
     async def finish(self, call: Any) -> Answer:
         assembler, progress = wire.ResultAssembler(), []
@@ -82,8 +74,7 @@ class Caller:
     async def run(
         self, context: CallContext, tool: str, arguments: Mapping[str, Any], **more: Any
     ) -> ToolResult:
-        call, _ = self.open(context, tool, arguments, **more)
-        return (await self.finish(call)).result
+        return (await self.finish(await self.open(context, tool, arguments, **more))).result
 
     async def judge(self, context: CallContext, tool: str, arguments: Mapping[str, Any]) -> Verdict:
         return wire.verdict_from_wire(

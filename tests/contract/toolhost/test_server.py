@@ -206,7 +206,7 @@ async def test_accepted_progress_precedes_the_result_and_later_progress_is_dropp
         return text_result("done")
 
     probe.body = body
-    call, _ = caller.open(context_of(), "probe", {})
+    call = await caller.open(context_of(), "probe", {})
     answer = await caller.finish(call)
     assert [p.text for p in answer.progress] == [f"step {n}" for n in range(40)]
     assert answer.progress[3].details_json == '{"n":3}'
@@ -253,7 +253,7 @@ async def test_cancelling_the_rpc_ends_the_work_before_the_call_is_over(caller: 
         raise AssertionError
 
     probe.body = body
-    call, _ = caller.open(context_of(), "probe", {})
+    call = await caller.open(context_of(), "probe", {})
     reading = asyncio.create_task(caller.finish(call))
     await began.wait()
     call.cancel()
@@ -311,10 +311,10 @@ async def test_asking_for_the_end_still_gives_what_was_captured(caller: Caller, 
         raise AssertionError
 
     probe.body = body
-    call, inputs = caller.open(context_of(), "probe", {})
+    call = await caller.open(context_of(), "probe", {})
     reading = asyncio.create_task(caller.finish(call))
     await began.wait()
-    inputs.put_nowait(pb.RunInput(cancel=pb.RunCancel()))
+    await call.write(pb.RunInput(cancel=pb.RunCancel()))
     answer = await reading
     assert answer.result.text == "half of it\ncancelled"
 
@@ -332,10 +332,10 @@ async def test_a_tool_with_nothing_to_say_of_its_cancellation(
         raise AssertionError
 
     async with serving(tmp_path, [Probe(effect=effect, body=body)]) as caller:
-        call, inputs = caller.open(context_of(locale="vi"), "probe", {})
+        call = await caller.open(context_of(locale="vi"), "probe", {})
         reading = asyncio.create_task(caller.finish(call))
         await began.wait()
-        inputs.put_nowait(pb.RunInput(cancel=pb.RunCancel()))
+        await call.write(pb.RunInput(cancel=pb.RunCancel()))
         result = (await reading).result
     assert (result.is_error, result.outcome) == (True, outcome)
     assert "probe" in result.text
@@ -441,7 +441,7 @@ async def test_a_cancelled_call_is_not_run_again_under_its_key(caller: Caller, p
         raise AssertionError
 
     probe.body = body
-    call, _ = caller.open(context_of(), "probe", {})
+    call = await caller.open(context_of(), "probe", {})
     reading = asyncio.create_task(caller.finish(call))
     await began.wait()
     call.cancel()

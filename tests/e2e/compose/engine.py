@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ def docker(
     return _run([client, *arguments], check=check, timeout=timeout, **more)
 
 
+@cache
 def compose_command() -> list[str]:
     """``docker compose`` where the plug-in is installed, else ``docker-compose``; empty when neither is."""
     client = os.environ.get("CREW_DOCKER", "docker")
@@ -43,7 +45,7 @@ def resolve(*files: Path, environ: Mapping[str, str] | None = None) -> dict[str,
     done = _run(
         [*compose_command(), *arguments, "--profile", "cli", "config"],
         check=True,
-        env={**os.environ, "CREW_SECCOMP": str(PROFILE), **(environ or {})},
+        env={**_environment(), **(environ or {})},
     )
     document: dict[str, Any] = YAML(typ="safe", pure=True).load(done.stdout)
     return document
@@ -91,8 +93,7 @@ class Stack:
         """Run the compose program on this deployment."""
         files = [part for file in self.files for part in ("-f", str(file))]
         environ = {
-            **os.environ,
-            "CREW_SECCOMP": str(PROFILE),
+            **_environment(),
             "CREW_PORT": str(self.port),
             "CREW_GRPC_PORT": str(self.grpc_port),
             **self.environ,
@@ -115,7 +116,9 @@ class Stack:
 
     def container(self, service: str) -> str:
         """The id of the service's container; empty when it has none."""
-        return self.compose("ps", "-q", service, check=False).stdout.strip()
+        labels = {"project": self.project, "service": service, "oneoff": "False"}
+        filters = [f"--filter=label=com.docker.compose.{name}={value}" for name, value in labels.items()]
+        return docker("ps", "--all", "--quiet", "--no-trunc", *filters).stdout.strip()
 
     def inspect(self, service: str) -> dict[str, Any]:
         """All the engine knows of the service's container."""
@@ -138,6 +141,14 @@ class Stack:
         """Everything the services wrote, standard error included."""
         done = self.compose("logs", "--no-color", *services, check=False)
         return done.stdout + done.stderr
+
+
+def _environment() -> dict[str, str]:
+    """What `crew compose` sets besides what is there."""
+    environ = {**os.environ, "CREW_SECCOMP": str(PROFILE)}
+    if len(compose_command()) == 1:
+        environ["CREW_PROC"] = "label=disable"
+    return environ
 
 
 SERVING = ("postgres", "orchestrator", "tools", "gateway")

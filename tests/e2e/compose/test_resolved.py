@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,13 +15,10 @@ pytestmark = pytest.mark.skipif(
     not compose_command(), reason="no compose program here: apt install docker-compose"
 )
 
-_USERNS = ROOT / "deploy" / "compose.userns.yaml"
 
-
-@pytest.fixture(scope="module", params=[(COMPOSE_FILE,), (COMPOSE_FILE, _USERNS)], ids=["plain", "userns"])
-def document(request: pytest.FixtureRequest) -> dict[str, Any]:
-    files: tuple[Path, ...] = request.param
-    return resolve(*files)
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    return resolve(COMPOSE_FILE)
 
 
 @pytest.mark.spec("FLD-056")
@@ -95,6 +91,14 @@ def test_the_default_model_address_is_the_host_as_the_orchestrator_sees_it(docum
     )
     assert dict(pairs)["host.docker.internal"] == "host-gateway"
     assert orchestrator["environment"]["OLLAMA_BASE_URL"] == "http://host.docker.internal:11434/v1"
+
+
+@pytest.mark.spec("TLS-324")
+def test_the_tools_service_alone_gets_what_its_sandbox_is_made_of(document: dict[str, Any]) -> None:
+    for name, service in document["services"].items():
+        loosened = [option for option in service["security_opt"] if "no-new-privileges" not in option]
+        assert bool(loosened) == (name == "tools"), name
+        assert not any(option in {"seccomp=unconfined", "seccomp:unconfined"} for option in loosened)
 
 
 def test_each_arrow_has_a_network_of_its_own(document: dict[str, Any]) -> None:

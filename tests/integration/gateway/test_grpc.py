@@ -268,7 +268,7 @@ def test_addresses_of_peers(peer: str, address: str) -> None:
     assert peer_address(peer) == address
 
 
-@pytest.mark.spec("GTW-271", "GTW-281")
+@pytest.mark.spec("GTW-271")
 async def test_the_client_of_the_documentation_works(guarded: Gateway, tmp_path: Path) -> None:
     """The program in docs/automation.md, run as it is printed there, in a process of its own."""
     fake = guarded.fake

@@ -100,7 +100,6 @@ async def test_statuses_bodies_and_the_shown_field(gateway: Gateway) -> None:
     assert deleted.content == b""
 
 
-@pytest.mark.spec("GTW-097")
 async def test_a_patch_says_which_keys_it_named_null_included(gateway: Gateway) -> None:
     gateway.fake.conversations["c1"] = conversations_pb2.Conversation(id="c1")
     body = {"title": None, "auto_approve": [], "cost_cap_usd": 0}

@@ -152,7 +152,7 @@ async def test_resuming_in_the_middle_neither_loses_nor_doubles(gateway: Gateway
         assert first.data["text"] == "0;"
 
 
-@pytest.mark.spec("GTW-142", "GTW-075")
+@pytest.mark.spec("GTW-142")
 async def test_clients_that_leave_leave_nothing_behind(gateway: Gateway) -> None:
     turn = begin(gateway)
     await turn.say("x")

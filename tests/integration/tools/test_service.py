@@ -280,7 +280,7 @@ async def test_a_hostile_workspace_gets_bounded_answers(service: Service) -> Non
 
 async def test_stopping_ends_what_runs_and_the_process(service: Service) -> None:
     async with service.caller() as channel:
-        call, _ = Caller(channel).open(
+        call = await Caller(channel).open(
             context_of(workspace=service.grant()), "shell_run", {"command": "sleep 600"}
         )
         reading = asyncio.create_task(Caller(channel).finish(call))

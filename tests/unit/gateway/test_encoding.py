@@ -15,7 +15,7 @@ def shown(message: object) -> bytes:
     return to_json(encode(message))  # type: ignore[arg-type]
 
 
-@pytest.mark.spec("GTW-037", "GTW-054")
+@pytest.mark.spec("GTW-037")
 def test_names_are_snake_case_numbers_are_numbers_and_unset_is_null() -> None:
     message = conversations_pb2.Message(id=2**53 + 1, seq=3, role="tool", cost_usd=0.0)
     tree = json.loads(shown(message))

@@ -49,6 +49,18 @@ def test_a_long_result_is_shortened_and_says_how():
     json.loads(rows.text)
 
 
+@pytest.mark.spec("TLS-432")
+def test_a_file_that_is_cut_says_where_to_read_on():
+    lines = {"first_line": 1, "last_line": 3000, "total_lines": 3000}
+    text = "".join(f"line {n}\n" for n in range(1, 3001))
+    outcome = made(text_result(text, details=lines), "workspace_read")
+    *_, last, mark = outcome.text.splitlines()
+    shown = int(last.removeprefix("line "))
+    assert mark.endswith(f"Lines 1-{shown} of 3000 shown; continue with offset={shown + 1}.")
+    window = made(text_result(text, details={**lines, "first_line": 2}), "workspace_read")
+    assert "continue with" not in window.text
+
+
 @pytest.mark.spec("TLS-113", "TLS-027")
 @pytest.mark.parametrize(("locale", "prefix"), [("en", "Tool error: "), ("vi", "Công cụ lỗi: ")])
 def test_an_error_has_its_prefix_within_the_ceiling(locale, prefix):

@@ -67,7 +67,8 @@ def test_a_foreign_abi_ends_the_process(machine: str) -> None:
     assert verdict(made.program, 0x40000003, 20) == KILLED
     if machine == "x86_64":
         assert verdict(made.program, made.architecture, 0x40000000 + 39) == KILLED
-    assert verdict(made.program, made.architecture, 39) == ALLOWED
+    getpid = {"x86_64": 39, "aarch64": 172}[machine]
+    assert verdict(made.program, made.architecture, getpid) == ALLOWED
     assert len(made.program) // 8 < MOST_INSTRUCTIONS
 
 
@@ -117,7 +118,7 @@ def test_with_network_only_plain_tcp_udp_and_echo_are_left(machine: str) -> None
         (family, kind, protocol)
         for family in range(64)
         for kind in range(16)
-        for protocol in range(300)
+        for protocol in (*range(20), 58, 132, 136, 255, 256, 262)
         if made.of("socket", family, kind | 0x80800, protocol) == ALLOWED
     }
     internet = {(family, 1, protocol) for family in (2, 10) for protocol in (0, 6)}

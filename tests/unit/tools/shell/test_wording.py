@@ -30,10 +30,10 @@ def test_both_languages_have_the_same_texts_and_placeholders() -> None:
         for key in keys:
             raw = {locale: texts._texts[locale][key] for locale in get_args(Locale)}
             assert placeholders(raw["en"]) == placeholders(raw["vi"]), key
-            assert raw["en"] != raw["vi"], key
+            assert raw["en"] != raw["vi"] or key.endswith(".examples"), key
 
 
-@pytest.mark.spec("PIP-006", "PIP-007", "TLS-433")
+@pytest.mark.spec("TLS-433")
 @pytest.mark.parametrize("locale", get_args(Locale))
 def test_the_description_is_complete_and_its_examples_fit_the_schema(locale: Locale) -> None:
     spec = ShellRun(ShellSandbox()).spec(locale)
