@@ -278,17 +278,34 @@ async def test_a_hostile_workspace_gets_bounded_answers(service: Service) -> Non
     assert "etc" not in results[8].text
 
 
+@pytest.mark.spec("TLS-022")
 async def test_stopping_ends_what_runs_and_the_process(service: Service) -> None:
+    seconds = f"600.{os.getpid()}"
     async with service.caller() as channel:
         call = await Caller(channel).open(
-            context_of(workspace=service.grant()), "shell_run", {"command": "sleep 600"}
+            context_of(workspace=service.grant()), "shell_run", {"command": f"sleep {seconds}"}
         )
         reading = asyncio.create_task(Caller(channel).finish(call))
-        await asyncio.sleep(0.5)
-        code = await service.end(signal.SIGTERM)
-        with pytest.raises((grpc.aio.AioRpcError, asyncio.CancelledError, AssertionError)):
+        for _ in range(START_SECONDS * 10):
+            if reading.done() or _running("sleep", seconds):
+                break
+            await asyncio.sleep(0.1)
+        assert not reading.done(), reading.result().result.text
+        assert await service.end(signal.SIGTERM) == 0
+        with pytest.raises((grpc.aio.AioRpcError, asyncio.CancelledError)):
             await reading
-    assert code == 0
+    assert not _running("sleep", seconds)
+
+
+def _running(*command: str) -> bool:
+    wanted = b"\0".join(word.encode() for word in command)
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0") == wanted:
+                return True
+        except OSError:
+            continue
+    return False
 
 
 async def test_a_refused_start_says_why(tmp_path: Path) -> None:
