@@ -316,8 +316,9 @@ class Api:
 
     async def activity(self, _: Request) -> Response:
         queue: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-        self.state.watchers.append(queue)
-        live = [run for run in self.state.runs.values() if run["status"] in ("running", "awaiting_approval")]
+        state = self.state
+        state.watchers.append(queue)
+        live = [run for run in state.runs.values() if run["status"] in ("running", "awaiting_approval")]
 
         async def frames() -> AsyncIterator[str]:
             self.open_streams += 1
@@ -327,7 +328,7 @@ class Api:
                     yield _frame("0", told)
             finally:
                 self.open_streams -= 1
-                self.state.watchers.remove(queue)
+                state.watchers.remove(queue)
 
         return _sse(frames())
 

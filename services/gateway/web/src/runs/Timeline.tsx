@@ -85,7 +85,7 @@ function Route({ route }: { route: string }) {
   const cut = Math.max(route.lastIndexOf("/"), route.indexOf(":")) + 1;
   return (
     <span className="step-title" title={route}>
-      <span className="step-model">{route.slice(cut)}</span>
+      <span className="route-model">{route.slice(cut)}</span>
       <span className="call-short">{route.slice(0, cut).replace(/[:/]$/, "")}</span>
     </span>
   );
