@@ -379,8 +379,8 @@ class Api:
                         "HostState",
                         name="tools",
                         reachable=True,
-                        isolation="landlock",
-                        isolation_note="Kernel 6.18, ABI 7; files, sockets and signals are kept inside.",
+                        isolation="os",
+                        isolation_note="Sandboxed commands run under Landlock and seccomp, proven at the start.",
                         tools=["workspace_list", "workspace_read", "workspace_write", "shell_run"],
                     )
                 ],
