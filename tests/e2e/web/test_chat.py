@@ -212,7 +212,9 @@ def test_drafts_are_kept_for_each_conversation_across_reloads(stub: StubCrew, pa
     expect(box).to_have_value("for one")
     expect(box).to_have_attribute("placeholder", "Message Pong…")
     short = box.bounding_box()
-    assert tall is not None and short is not None and tall["height"] > short["height"] * 2
+    assert tall is not None
+    assert short is not None
+    assert tall["height"] > short["height"] * 2
 
 
 @pytest.mark.spec("FLD-079", "GTW-219")
@@ -304,7 +306,8 @@ def test_older_messages_move_nothing_under_the_reader(stub: StubCrew, page: Page
         page.get_by_role("button", name="Load earlier").evaluate("button => button.click()")
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     after = anchor.bounding_box()
-    assert before is not None and after is not None
+    assert before is not None
+    assert after is not None
     assert abs(after["y"] - before["y"]) < 3
 
 

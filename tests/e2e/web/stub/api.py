@@ -227,7 +227,7 @@ class Api:
             sent = 0
             while True:
                 async with self.state.changed:
-                    await self.state.changed.wait_for(lambda: len(turn.events) > sent or turn.over)
+                    await self.state.changed.wait_for(lambda seen=sent: len(turn.events) > seen or turn.over)
                     fresh, over = turn.events[sent:], turn.over
                 for told in fresh:
                     sent += 1
