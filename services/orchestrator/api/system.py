@@ -60,9 +60,11 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
             self._health("orchestrator", True, ""),
             self._health("database", database, "" if database else self._text("health.database_down")),
         ]
-        for state in self._registry.states():
-            if state.name != OWN_HOST:
-                services.append(self._health(state.name, state.status == "ready", state.note))
+        services += [
+            self._health(state.name, state.status == "ready", state.note)
+            for state in self._registry.states()
+            if state.name != OWN_HOST
+        ]
         whole = all(service.reachable for service in services)
         return pb.HealthReply(status="ok" if whole else "degraded", version=VERSION, services=services)
 
