@@ -33,6 +33,7 @@ from services.orchestrator.api.approvals import ApprovalsServicer
 from services.orchestrator.api.auth import AuthServicer
 from services.orchestrator.api.conversations import ConversationsServicer
 from services.orchestrator.api.crew import CrewServicer
+from services.orchestrator.api.outage import DatabaseOutage
 from services.orchestrator.api.runs import RunsServicer
 from services.orchestrator.api.system import OWN_HOST, SystemServicer
 from services.orchestrator.api.tools import ToolsServicer
@@ -158,7 +159,7 @@ class _Orchestrator:
             catalogue=catalogue,
             verifier=Verifier.read(settings.secrets_dir, "orchestrator", _CALLERS),
             locale=locale,
-            interceptors=[ScopeGuard(audit)],
+            interceptors=[DatabaseOutage(), ScopeGuard(audit)],
             setting="MY_AGENT_ORCHESTRATOR_LISTEN",
         )
         grpc = self.server.grpc

@@ -89,11 +89,31 @@ async def running_among(connection: Connection, conversation_ids: list[str]) -> 
     return {str(row["conversation_id"]) for row in await cursor.fetchall()}
 
 
-async def renew(connection: Connection, instance: int) -> None:
-    """Extend the leases of an instance."""
+async def renew(connection: Connection, instance: int, conversation_ids: list[str]) -> None:
+    """Extend the leases of what an instance works on; its other claims run out (TRN-147)."""
     await connection.execute(
-        "update turns set lease_until = now() + make_interval(secs => %s) where instance = %s",
-        (LEASE_SECONDS, instance),
+        """
+        update turns set lease_until = now() + make_interval(secs => %s)
+        where instance = %s and conversation_id = any(%s)
+        """,
+        (LEASE_SECONDS, instance, conversation_ids),
+    )
+
+
+async def drop(connection: Connection, claim: Claim, *, stop: bool) -> None:
+    """End the lease of a claim that is not worked on any more, so that it is taken over at once.
+
+    Args:
+        connection: To the database.
+        claim: If it does not stand any more, nothing happens.
+        stop: The turn is to be closed, not gone on with: a person had stopped it.
+    """
+    await connection.execute(
+        """
+        update turns set lease_until = now(), stop_requested = stop_requested or %s
+        where conversation_id = %s and run_id = %s and epoch = %s
+        """,
+        (stop, claim.conversation_id, claim.run_id, claim.epoch),
     )
 
 
@@ -113,8 +133,16 @@ async def stops_requested(connection: Connection, instance: int) -> list[str]:
     return [str(row["conversation_id"]) for row in await cursor.fetchall()]
 
 
-async def take_over(connection: Connection, instance: int, *, limit: int = 8) -> list[tuple[Claim, bool]]:
-    """Claim turns whose owner is dead (its advisory lock is free) or hung (its lease ran out).
+async def take_over(
+    connection: Connection, instance: int, working_on: list[str], *, limit: int = 8
+) -> list[tuple[Claim, bool]]:
+    """Claim turns whose owner is dead (its advisory lock is free), hung or let go (its lease ran out).
+
+    Args:
+        connection: To the database.
+        instance: Of this process.
+        working_on: The conversations whose turns run in it, never taken over from itself.
+        limit: The most claims to take.
 
     Returns:
         The new claims, each with whether a person had asked to stop it.
@@ -123,9 +151,9 @@ async def take_over(connection: Connection, instance: int, *, limit: int = 8) ->
         """
         with orphaned as (
             select t.conversation_id from turns t
-            where t.instance <> %(instance)s and (
-                t.lease_until < now()
-                or not exists (
+            where not t.conversation_id = any(%(working_on)s) and (
+                t.lease_until <= now()
+                or t.instance <> %(instance)s and not exists (
                     select from pg_locks l
                     where l.locktype = 'advisory' and l.classid = %(lock)s and l.objid = t.instance
                         and l.objsubid = 2 and l.granted
@@ -141,7 +169,13 @@ async def take_over(connection: Connection, instance: int, *, limit: int = 8) ->
         from orphaned o where t.conversation_id = o.conversation_id
         returning t.conversation_id, t.run_id, t.epoch, t.stop_requested
         """,
-        {"instance": instance, "lock": INSTANCE_LOCK, "limit": limit, "lease": LEASE_SECONDS},
+        {
+            "instance": instance,
+            "working_on": working_on,
+            "lock": INSTANCE_LOCK,
+            "limit": limit,
+            "lease": LEASE_SECONDS,
+        },
     )
     return [(_claim(row), row["stop_requested"]) for row in await cursor.fetchall()]
 

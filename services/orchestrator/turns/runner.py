@@ -90,6 +90,8 @@ class TurnRunner:
         self._locale: Locale = locale
         self._live: dict[str, _Live] = {}
         self._closing = False
+        # Claims that were let go because Postgres was away, and whether a person had stopped the turn.
+        self.dropped: list[tuple[Claim, bool]] = []
         # Told which conversation became free, so that what waits in it can be answered.
         self.freed: asyncio.Queue[str] = asyncio.Queue()
 
@@ -97,6 +99,11 @@ class TurnRunner:
     def running(self) -> int:
         """How many turns run here."""
         return len(self._live)
+
+    @property
+    def working_on(self) -> list[str]:
+        """The conversations whose turns run here."""
+        return list(self._live)
 
     def start(
         self, claim: Claim, run: runs.Run, conversation: Conversation, *, recovered: bool = False
@@ -161,7 +168,7 @@ class TurnRunner:
         except DatabaseLost as error:
             # Nothing more can be written: the claim is found again when Postgres answers.
             log.warning("turn_lost_database", run_id=run.id, error=type(error).__name__)
-            self._let_go(run.id, stream)
+            self._drop(claim, stream)
         except Exception:
             log.exception("turn_failed", conversation_id=claim.conversation_id, run_id=run.id)
             await self._fail(turn, claim, run, stream)
@@ -248,7 +255,7 @@ class TurnRunner:
             return
         except DatabaseLost as error:
             log.warning("turn_lost_database", run_id=turn.run_id, error=type(error).__name__)
-            self._let_go(turn.run_id, turn.stream)
+            self._drop(turn.claim, turn.stream, stop=True)
             return
         self._status(turn, "error", "interrupted")
         sentence = self._catalogue.text(turn.locale, "turn.stopped")
@@ -270,8 +277,11 @@ class TurnRunner:
                     await turns.release(connection, claim)
                     await runs.set_status(connection, run.id, "error", message)
                 self._activity.forget(run.id)
-        except (ClaimLost, *DatabaseLost):
+        except ClaimLost:
             self._let_go(run.id, stream)
+            return
+        except DatabaseLost:
+            self._drop(claim, stream)
             return
         stream.publish(events_pb2.TurnEvent(error=events_pb2.Failed(message=message)))
 
@@ -287,6 +297,10 @@ class TurnRunner:
 
     def _status(self, turn: Turn, status: RunStatus, summary: str = "") -> None:
         turn.recorder.status(status, summary)
+
+    def _drop(self, claim: Claim, stream: TurnStream, *, stop: bool = False) -> None:
+        self.dropped.append((claim, stop))
+        self._let_go(claim.run_id, stream)
 
     def _let_go(self, run_id: str, stream: TurnStream) -> None:
         self._activity.forget(run_id)

@@ -60,6 +60,7 @@ class Upkeep:
         self._stopped = False
         self._tasks: list[asyncio.Task[None]] = []
         self._instance: Instance | None = None
+        self._keeping = asyncio.Lock()
 
     @property
     def instance(self) -> int:
@@ -114,18 +115,22 @@ class Upkeep:
             try:
                 await self._keep_instance()
                 async with self._database.connection() as connection:
-                    await turns.renew(connection, self.instance)
+                    await turns.renew(connection, self.instance, self._runner.working_on)
             except DatabaseLost as error:
                 log.warning("leases_not_renewed", error=type(error).__name__)
 
     async def _keep_instance(self) -> None:
-        """With its lock gone the others take this process for dead: let go of everything and start anew."""
-        assert self._instance is not None
-        if await self._instance.alive():
-            return
-        log.warning("instance_lock_lost", instance=self._instance.number)
-        await self._runner.abandon_all("lost")
-        self._instance = await Instance.register(self._database)
+        """See to it that the others know this process to live."""
+        async with self._keeping:
+            assert self._instance is not None
+            if await self._instance.alive():
+                return
+            log.warning("instance_lock_lost", instance=self._instance.number)
+            if not await self._instance.regain(self._database):
+                # Under the old number it would be taken for dead: let go of everything and start anew.
+                await self._runner.abandon_all("lost")
+                before, self._instance = self._instance, await Instance.register(self._database)
+                await before.close()
         self._woken.set()
 
     async def _answer_waiting(self) -> None:
@@ -180,7 +185,11 @@ class Upkeep:
 
     async def _take_over(self) -> None:
         async with self._database.connection() as connection:
-            taken = await turns.take_over(connection, self.instance)
+            while self._runner.dropped:
+                claim, stop = self._runner.dropped[0]
+                await turns.drop(connection, claim, stop=stop)
+                del self._runner.dropped[0]
+            taken = await turns.take_over(connection, self.instance, self._runner.working_on)
         for claim, stop_requested in taken:
             try:
                 await self._recover(claim, stop_requested=stop_requested)
