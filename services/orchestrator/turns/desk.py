@@ -13,6 +13,7 @@ from crew.v1 import events_pb2
 from services.common.errors import NotFound
 from services.orchestrator.store import conversations, queue, runs
 from services.orchestrator.store.pool import Database
+from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.decisions import Decided, Decisions
 from services.orchestrator.turns.inbound import Inbound, Joined, Opened
@@ -41,6 +42,7 @@ class TurnDesk:
         upkeep: Knows this process's instance and reaches the others.
         streams: Where running turns are watched.
         activity: Told of conversations that got a title.
+        space: Whether there is room for a turn.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class TurnDesk:
         upkeep: Upkeep,
         streams: Streams,
         activity: Activity,
+        space: Space,
     ) -> None:
         self._database = database
         self._inbound = inbound
@@ -61,6 +64,7 @@ class TurnDesk:
         self._upkeep = upkeep
         self.streams = streams
         self._activity = activity
+        self._space = space
 
     async def send(
         self, conversation_id: str, text: str, *, source: str, request_id: str | None = None
@@ -68,8 +72,10 @@ class TurnDesk:
         """Take a message in; the stream is the turn's, or holds one ``queued`` event.
 
         Raises:
+            StoreFull: There is no room; the message was not stored (FLD-051).
             CrewError: See `Inbound.send`.
         """
+        self._space.require()
         accepted = await self._inbound.send(
             conversation_id, text, source=source, request_id=request_id, instance=self._upkeep.instance
         )
@@ -136,8 +142,10 @@ class TurnDesk:
         """Approve or deny; the stream is the resumed turn's.
 
         Raises:
+            StoreFull: There is no room; the request still waits.
             CrewError: See `Decisions.decide`.
         """
+        self._space.require()
         return self._resumed(
             await self._decisions.decide(
                 approval_id,
@@ -155,8 +163,10 @@ class TurnDesk:
         """Answer a question; the stream is the resumed turn's.
 
         Raises:
+            StoreFull: There is no room; the question still waits.
             CrewError: See `Decisions.answer`.
         """
+        self._space.require()
         return self._resumed(
             await self._decisions.answer(
                 approval_id,
