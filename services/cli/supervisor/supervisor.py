@@ -35,16 +35,16 @@ class Stopped(Exception):
 
 
 class ProgramEnded(Exception):
-    """A program ended before it was ready.
+    """A program ended before it was ready, or was not ready in time.
 
     Args:
         name: Which one.
-        status: Exit code, or the negative number of the signal that killed it.
+        status: Exit code, or the negative number of the signal that killed it; None while it runs.
         sentence: What it said about it; empty when it said nothing.
         words: The last lines of its log.
     """
 
-    def __init__(self, name: str, status: int, sentence: str, words: Sequence[str]) -> None:
+    def __init__(self, name: str, status: int | None, sentence: str, words: Sequence[str]) -> None:
         super().__init__(name, status)
         self.name = name
         self.status = status
@@ -278,7 +278,7 @@ class Supervisor:
                 raise self._ended(child)
 
     def _ended(self, child: _Child) -> ProgramEnded:
-        return ProgramEnded(child.program.name, child.status or 0, child.sentence, child.log.tail(5))
+        return ProgramEnded(child.program.name, child.status, child.sentence, child.log.tail(5))
 
     def _end(self, children: Sequence[_Child], seconds: float) -> None:
         deadline = time.monotonic() + seconds

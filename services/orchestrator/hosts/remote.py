@@ -37,7 +37,7 @@ from services.orchestrator.hosts.contract import (
     Released,
 )
 from services.orchestrator.hosts.retrying import FIRST_WAIT, MOST_RETRIES, Failure, failure_of, may_retry
-from services.orchestrator.hosts.running import RunFailed, connected_within, run_once
+from services.orchestrator.hosts.running import RunFailed, connected_within, noticed_loss, run_once
 
 _log = structlog.get_logger(__name__)
 
@@ -52,6 +52,8 @@ _SILENT_SECONDS = 30.0
 CONNECT_SECONDS = 2.0
 # How long a lost host is waited for before a repeatable call is given up (PIP-043).
 BACK_SECONDS = 10.0
+# And how long its channel may take to notice that it went.
+NOTICE_SECONDS = 0.5
 _MOST_TOOLS = 500
 
 _RELEASES = {
@@ -226,6 +228,7 @@ class RemoteToolHost:
             # Once, when the host is back in time (PIP-043).
             if not run.spec.replay_safe or attempts > 1:
                 return False
+            await noticed_loss(self._channel, NOTICE_SECONDS)
             return await connected_within(self._channel, min(BACK_SECONDS, left), run.stop)
         if attempts > MOST_RETRIES or wait >= left or not may_retry(failure, run.spec.effect):
             return False

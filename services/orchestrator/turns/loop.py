@@ -34,7 +34,7 @@ from services.orchestrator.turns.turn import (
     Waiting,
     cut_off_by,
 )
-from services.orchestrator.turns.writes import TurnWrites
+from services.orchestrator.turns.writes import Closing, TurnWrites
 
 NONE_DECIDED: Mapping[str, Approval] = MappingProxyType({})
 
@@ -87,13 +87,15 @@ class TurnLoop:
                 turn.guard.restart()
             if turn.conversation.over_budget and (await self._writes.reread(turn)).over_budget:
                 return Halted("budget")
+            if turn.model_calls >= turn.agent.max_steps:
+                # Taken up after its last step, whose halt was not stored any more.
+                return Halted("max_steps")
             reply, failure = await self._ask(turn)
             if reply is None:
                 assert failure is not None
                 return failure
             calls = [self._stored(turn, call) for call in reply.calls]
-            await self._record(turn, reply, calls)
-            ending = await (self._after_calls(turn, calls) if calls else self._after_words(turn, reply))
+            ending = await (self._calls_follow(turn, reply, calls) if calls else self._words(turn, reply))
             if ending is not None:
                 return ending
 
@@ -102,42 +104,55 @@ class TurnLoop:
         try:
             return await self._asking.ask(turn, toolbox), None
         except TooLargeForModel as error:
-            await self._writes.failed_call(turn, error.abandoned, "")
             sentence = error.sentence(self._catalogue, turn.locale)
-            return None, Halted("context", sentence)
-        except BrokenOff as error:
-            await self._writes.failed_call(turn, error.abandoned, error.partial_text)
-            return None, Failed(error.sentence(self._catalogue, turn.locale))
-        except AllRoutesFailed as error:
-            await self._writes.failed_call(turn, error.abandoned, "")
-            return None, Failed(error.sentence(self._catalogue, turn.locale))
+            await self._writes.cut_off(turn, Closing("halted", "context"), error.abandoned)
+            return None, Halted("context", sentence, closed=True)
+        except (BrokenOff, AllRoutesFailed) as error:
+            sentence = error.sentence(self._catalogue, turn.locale)
+            partial = error.partial_text if isinstance(error, BrokenOff) else ""
+            await self._writes.cut_off(turn, Closing("error", sentence), error.abandoned, partial)
+            return None, Failed(sentence, closed=True)
 
-    async def _record(self, turn: Turn, reply: Reply, calls: Sequence[StoredCall]) -> None:
-        message = await self._writes.reply(turn, reply, calls)
+    async def _record(
+        self,
+        turn: Turn,
+        reply: Reply,
+        calls: Sequence[StoredCall] = (),
+        *,
+        note: str = "",
+        closing: Closing | None = None,
+    ) -> bool:
+        """Store and show a reply with what follows from it; whether the run is closed now."""
+        message, closed = await self._writes.reply(turn, reply, calls, note=note, closing=closing)
         turn.model_calls += 1
         turn.shown, turn.served_by, turn.model_step = "", None, None
         if reply.text:
             turn.said.append(reply.text)
         self._asking.said(turn, message)
+        return closed
 
-    async def _after_words(self, turn: Turn, reply: Reply) -> Ending | None:
+    async def _words(self, turn: Turn, reply: Reply) -> Ending | None:
         turn.guard.restart()
-        if not reply.text.strip():
+        steps = turn.model_calls + 1
+        steps_left = steps < turn.agent.max_steps
+        if reply.text.strip():
+            closing = Closing("done", _summary(reply.text), unless_steered=steps_left)
+            if await self._record(turn, reply, closing=closing):
+                return Done("\n\n".join(turn.said))
+        elif steps_left and not turn.asked_for_words:
             # A reply without a word is asked for once more; the second ends the turn (FLD-006).
-            out_of_steps = turn.model_calls >= turn.agent.max_steps
-            if turn.asked_for_words or out_of_steps:
-                sentence = self._catalogue.text(turn.locale, "turn.without_a_word", steps=turn.model_calls)
-                return Failed(sentence)
             turn.asked_for_words = True
-            await self._writes.note(turn, self._catalogue.text(turn.locale, "prompt.turn.say_something"))
-            return None
-        text = "\n\n".join(turn.said)
-        steps_left = turn.model_calls < turn.agent.max_steps
-        if await self._writes.finish(turn, "done", _summary(reply.text), unless_steered=steps_left):
-            return Done(text)
+            await self._record(
+                turn, reply, note=self._catalogue.text(turn.locale, "prompt.turn.say_something")
+            )
+        else:
+            sentence = self._catalogue.text(turn.locale, "turn.without_a_word", steps=steps)
+            await self._record(turn, reply, closing=Closing("error", sentence))
+            return Failed(sentence, closed=True)
         return None
 
-    async def _after_calls(self, turn: Turn, calls: Sequence[StoredCall]) -> Ending | None:
+    async def _calls_follow(self, turn: Turn, reply: Reply, calls: Sequence[StoredCall]) -> Ending | None:
+        await self._record(turn, reply, calls)
         if turn.model_calls >= turn.agent.max_steps:
             await self._close(turn, calls, "out_of_steps")
             return Halted("max_steps")

@@ -247,11 +247,13 @@ class TurnRunner:
                 self._status(turn, "done", " ".join(text.split())[:200])
                 event = events_pb2.TurnEvent(done=events_pb2.Done(text=text, **_totals(turn)))
             case Halted(reason=reason, text=sentence):
-                await self._writes.finish(turn, "halted", reason)
+                if not ending.closed:
+                    await self._writes.finish(turn, "halted", reason)
                 self._halted(turn, reason, sentence)
                 return
             case Failed(message=message, summary=summary):
-                await self._writes.finish(turn, "error", summary or message)
+                if not ending.closed:
+                    await self._writes.finish(turn, "error", summary or message)
                 self._status(turn, "error", summary or message)
                 event = events_pb2.TurnEvent(error=events_pb2.Failed(message=message))
             case Waiting(approval=approval):

@@ -98,6 +98,8 @@ class Halted:
     reason: HaltReason
     # A sentence in place of the reason's own, where there is more to say.
     text: str = ""
+    # The run is closed already, with what led to the halt.
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,8 @@ class Failed:
     message: str
     # Of the run; a code under status ``error``.
     summary: str = ""
+    # The run is closed already, with what led to the failure.
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

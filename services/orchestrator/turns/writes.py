@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import uuid4
 
 from crew.v1 import runs_pb2
@@ -36,6 +37,16 @@ from services.orchestrator.store.records import (
     Usage,
 )
 from services.orchestrator.turns.turn import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How a run ends."""
+
+    status: RunStatus
+    summary: str
+    # Not when a steer message waits: the turn goes on with it (TRN-073).
+    unless_steered: bool = False
 
 
 class TurnWrites:
@@ -74,8 +85,30 @@ class TurnWrites:
         turn.log.extend(stored)
         return len(items)
 
-    async def reply(self, turn: Turn, reply: Reply, calls: Sequence[StoredCall]) -> Message:
-        """Store what the model said, and what it cost (TRN-258, TRN-259)."""
+    async def reply(
+        self,
+        turn: Turn,
+        reply: Reply,
+        calls: Sequence[StoredCall],
+        *,
+        note: str = "",
+        closing: Closing | None = None,
+    ) -> tuple[Message, bool]:
+        """Store what the model said, what it cost, and what follows from it (TRN-258, TRN-259).
+
+        All in one transaction: a turn taken up after a crash never stands behind a last word without
+        knowing that it was the last.
+
+        Args:
+            turn: The turn.
+            reply: The whole reply.
+            calls: Its calls.
+            note: Of the loop, in the user role, behind the reply; empty for none.
+            closing: How the run ends with this reply; None when it goes on.
+
+        Returns:
+            The stored reply, and whether the run is closed now.
+        """
         unknown = (1 if reply.cost_usd is None else 0) + len(reply.abandoned)
         message = NewMessage(
             "assistant",
@@ -89,9 +122,11 @@ class TurnWrites:
             usage=_usage(reply),
             opaque=reply.opaque,
         )
+        following = [NewMessage("user", "system", note, turn.run_id)] if note else []
+        closed = False
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
-            stored = await messages.append(connection, turn.conversation_id, [message])
+            stored = await messages.append(connection, turn.conversation_id, [message, *following])
             spent = await conversations.charge(
                 connection, turn.conversation_id, cost_usd=reply.cost_usd, unknown_calls=unknown
             )
@@ -101,10 +136,12 @@ class TurnWrites:
             await self._abandoned(connection, turn, reply.abandoned)
             if turn.model_step is not None:
                 await turn.recorder.write(connection, turn.model_step)
+            if closing is not None:
+                closed = await self._close(connection, turn, closing)
         turn.log.extend(stored)
         turn.recorder.spent(reply.cost_usd, unknown)
         self._spent(turn, *spent)
-        return stored[0]
+        return stored[0], closed
 
     async def note(self, turn: Turn, text: str) -> None:
         """Store a note of the loop in the user role (TRN-118, TRN-171)."""
@@ -202,31 +239,11 @@ class TurnWrites:
             await turn.recorder.write(connection, step)
         return approval
 
-    async def finish(
-        self, turn: Turn, status: RunStatus, summary: str, *, unless_steered: bool = False
-    ) -> bool:
-        """End the run and give the conversation free.
-
-        Args:
-            turn: The turn.
-            status: Of the run.
-            summary: Of the run.
-            unless_steered: Leave the turn running when a steer message waits (TRN-073).
-
-        Returns:
-            False when a steer message waits and the turn is to go on.
-        """
+    async def finish(self, turn: Turn, status: RunStatus, summary: str) -> None:
+        """End the run and give the conversation free."""
         async with self._database.transaction() as connection:
-            if unless_steered:
-                # The sender locks the conversation before it queues, so no steer slips in behind.
-                await conversations.lock(connection, turn.conversation_id)
-                if await queue.any_steer(connection, turn.conversation_id):
-                    return False
-            await turns.release(connection, turn.claim)
-            await runs.set_status(connection, turn.run_id, status, summary)
-            open_steps = [step for step in (turn.model_step, *turn.call_steps.values()) if step is not None]
-            await turn.recorder.write(connection, *open_steps)
-        return True
+            await turns.hold(connection, turn.claim)
+            await self._close(connection, turn, Closing(status, summary))
 
     async def interrupted(
         self, turn: Turn, summary: str, closed: Sequence[CallOutcome], *, status: RunStatus = "error"
@@ -250,23 +267,21 @@ class TurnWrites:
             open_steps = [step for step in (turn.model_step, *turn.call_steps.values()) if step is not None]
             await turn.recorder.write(connection, *open_steps)
 
-    async def failed_call(self, turn: Turn, abandoned: Sequence[Route], partial_text: str) -> None:
-        """Record a model call that gave no whole reply: its price is unknown, its text stays."""
+    async def cut_off(
+        self, turn: Turn, closing: Closing, abandoned: Sequence[Route], partial_text: str = ""
+    ) -> None:
+        """End the run after a model call that gave no whole reply: its text stays, its price is unknown."""
+        partial = [NewMessage("assistant", "agent", partial_text, turn.run_id)] if partial_text else []
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
-            if partial_text:
-                turn.log.extend(
-                    await messages.append(
-                        connection,
-                        turn.conversation_id,
-                        [NewMessage("assistant", "agent", partial_text, turn.run_id)],
-                    )
-                )
+            stored = await messages.append(connection, turn.conversation_id, partial)
             await self._abandoned(connection, turn, abandoned)
             spent = await conversations.charge(
                 connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
             )
             await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
+            await self._close(connection, turn, closing)
+        turn.log.extend(stored)
         self._spent(turn, *spent)
 
     async def step(self, turn: Turn, step: runs_pb2.RunStep) -> None:
@@ -283,6 +298,17 @@ class TurnWrites:
             raise turns.ClaimLost(turn.conversation_id)
         turn.conversation = current
         return current
+
+    async def _close(self, connection: Connection, turn: Turn, closing: Closing) -> bool:
+        """End the run whose claim is held; False when a steer message keeps it going."""
+        # The sender locks the conversation, as the claim's holder does, so no steer slips in behind.
+        if closing.unless_steered and await queue.any_steer(connection, turn.conversation_id):
+            return False
+        await turns.release(connection, turn.claim)
+        await runs.set_status(connection, turn.run_id, closing.status, closing.summary)
+        open_steps = [step for step in (turn.model_step, *turn.call_steps.values()) if step is not None]
+        await turn.recorder.write(connection, *open_steps)
+        return True
 
     async def _abandoned(self, connection: Connection, turn: Turn, routes: Sequence[Route]) -> None:
         for route in routes:

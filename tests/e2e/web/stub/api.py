@@ -227,7 +227,7 @@ class Api:
             sent = 0
             while True:
                 async with self.state.changed:
-                    await self.state.changed.wait_for(lambda: len(turn.events) > sent or turn.over)
+                    await self.state.changed.wait_for(lambda seen=sent: len(turn.events) > seen or turn.over)
                     fresh, over = turn.events[sent:], turn.over
                 for told in fresh:
                     sent += 1
@@ -316,8 +316,9 @@ class Api:
 
     async def activity(self, _: Request) -> Response:
         queue: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-        self.state.watchers.append(queue)
-        live = [run for run in self.state.runs.values() if run["status"] in ("running", "awaiting_approval")]
+        state = self.state
+        state.watchers.append(queue)
+        live = [run for run in state.runs.values() if run["status"] in ("running", "awaiting_approval")]
 
         async def frames() -> AsyncIterator[str]:
             self.open_streams += 1
@@ -327,7 +328,7 @@ class Api:
                     yield _frame("0", told)
             finally:
                 self.open_streams -= 1
-                self.state.watchers.remove(queue)
+                state.watchers.remove(queue)
 
         return _sse(frames())
 
@@ -378,8 +379,8 @@ class Api:
                         "HostState",
                         name="tools",
                         reachable=True,
-                        isolation="landlock",
-                        isolation_note="Kernel 6.18, ABI 7; files, sockets and signals are kept inside.",
+                        isolation="os",
+                        isolation_note="Sandboxed commands run under Landlock and seccomp, proven at the start.",
                         tools=["workspace_list", "workspace_read", "workspace_write", "shell_run"],
                     )
                 ],

@@ -16,11 +16,7 @@ export function SpendCard({ thread, conversation }: { thread: Thread; conversati
   const { spent_usd: spent, cost_cap_usd: cap, over_budget: over } = conversation;
   return (
     <Card
-      label={
-        cap > 0
-          ? t("spend.pill_of", { spent: money(spent), cap: limit(cap) })
-          : t("spend.pill", { spent: money(spent) })
-      }
+      label={t("spend.title")}
       className="spend-anchor"
       pill={
         <>

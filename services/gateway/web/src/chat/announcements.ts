@@ -30,7 +30,9 @@ export function announcementOf(event: TurnEvent): { words: string; urgent: boole
 
 export function useAnnouncements(thread: Thread): void {
   useEffect(() => {
-    let running = thread.state.get().running;
+    let running = thread.state.get().running || thread.streaming;
+    // A turn that runs already: sent from the start page, or by somebody else.
+    if (running) announce(text("announce.working"));
     const leaveState = thread.state.subscribe(() => {
       const now = thread.state.get().running;
       if (now && !running) announce(text("announce.working"));

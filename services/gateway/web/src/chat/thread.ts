@@ -57,6 +57,7 @@ export class Thread {
   #waiting: TurnEvent[] = [];
   #frame = 0;
   readonly #listeners = new Set<Listener>();
+  readonly #untold: TurnEvent[] = [];
 
   constructor(readonly id: string) {}
 
@@ -89,6 +90,7 @@ export class Thread {
   /** Hear every event as it is applied, for announcements. */
   onEvent(listener: Listener): () => void {
     this.#listeners.add(listener);
+    this.#untold.splice(0).forEach(listener);
     return () => this.#listeners.delete(listener);
   }
 
@@ -312,6 +314,8 @@ export class Thread {
     this.#waiting = [];
     if (events.length === 0) return;
     this.state.update((state) => happened(state, events, Date.now(), key));
+    // A first message's turn may begin before its page stands.
+    if (this.#listeners.size === 0) this.#untold.push(...events);
     for (const event of events) this.#listeners.forEach((listener) => listener(event));
   }
 

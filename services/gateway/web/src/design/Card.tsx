@@ -40,10 +40,10 @@ export function Card({ pill, label, className = "", children }: Props) {
         ref={button}
         aria-expanded={open}
         aria-controls={id}
-        aria-label={label}
         title={label}
         onClick={() => setOpen(!open)}
       >
+        <span className="visually-hidden">{label} </span>
         {pill}
       </button>
       {open && (

@@ -47,7 +47,12 @@ export function ManagePage({ section, item }: { section: Section; item: string |
   return (
     <div className="manage">
       <nav className="manage-nav" aria-label={t("manage.label")}>
-        <a className="rail-link manage-back" href={hrefOf({ page: "start" })}>
+        <a
+          className="rail-link manage-back"
+          href={hrefOf({ page: "start" })}
+          aria-label={t("manage.back")}
+          title={t("manage.back")}
+        >
           <Icon name="back" />
           <span>{t("manage.back")}</span>
         </a>
@@ -61,9 +66,6 @@ export function ManagePage({ section, item }: { section: Section; item: string |
                 className={name === section ? "rail-link current" : "rail-link"}
                 href={hrefOf({ page: "manage", section: name, item: null })}
                 aria-current={name === section ? "page" : undefined}
-                aria-label={
-                  counts[name] > 0 ? t("rail.counted", { name: t(words), n: counts[name] }) : t(words)
-                }
               >
                 <Icon name={icon} />
                 <span>{t(words)}</span>

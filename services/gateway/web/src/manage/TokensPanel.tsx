@@ -111,7 +111,7 @@ function TokenRow({ token, onDeleted }: { token: TokenInfo; onDeleted: () => voi
       <Button
         look={sure ? "danger" : "quiet"}
         icon="trash"
-        aria-label={t("tokens.delete_named", { name: token.name })}
+        aria-label={t(sure ? "tokens.delete_sure_named" : "tokens.delete_named", { name: token.name })}
         onClick={() => (sure ? void remove() : setSure(true))}
       >
         {t(sure ? "tokens.delete_sure" : "tokens.delete")}

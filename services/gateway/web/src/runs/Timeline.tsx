@@ -63,7 +63,11 @@ const Step = memo(function Step({ step, live }: { step: RunStep; live: boolean }
         )}
         <StepFigures step={step} />
         {reason && <p className="step-reason">{reason}</p>}
-        {step.text && <p className="step-text">{step.text}</p>}
+        {step.text && (
+          <p className="step-text">
+            {step.kind === "tool" ? t("approvals.decided_by", { who: step.text }) : step.text}
+          </p>
+        )}
         {open && (
           <div className="step-detail">
             <Arguments value={step.arguments} />
@@ -85,7 +89,7 @@ function Route({ route }: { route: string }) {
   const cut = Math.max(route.lastIndexOf("/"), route.indexOf(":")) + 1;
   return (
     <span className="step-title" title={route}>
-      <span className="step-model">{route.slice(cut)}</span>
+      <span className="route-model">{route.slice(cut)}</span>
       <span className="call-short">{route.slice(0, cut).replace(/[:/]$/, "")}</span>
     </span>
   );

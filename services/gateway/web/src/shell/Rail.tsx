@@ -111,12 +111,7 @@ function ManageLink({ section, icon, words, count, attention = false }: ManageLi
   const t = useText();
   const name = t(words);
   return (
-    <a
-      className="rail-link"
-      href={hrefOf({ page: "manage", section, item: null })}
-      aria-label={count > 0 ? t("rail.counted", { name, n: count }) : name}
-      title={name}
-    >
+    <a className="rail-link" href={hrefOf({ page: "manage", section, item: null })} title={name}>
       <Icon name={icon} />
       <span className="rail-wide">{name}</span>
       {count > 0 && <span className={attention ? "count count-attention" : "count"}>{count}</span>}
