@@ -33,8 +33,8 @@ from services.orchestrator.api.approvals import ApprovalsServicer
 from services.orchestrator.api.auth import AuthServicer
 from services.orchestrator.api.conversations import ConversationsServicer
 from services.orchestrator.api.crew import CrewServicer
-from services.orchestrator.api.outage import DatabaseOutage
 from services.orchestrator.api.runs import RunsServicer
+from services.orchestrator.api.store_faults import StoreFaults
 from services.orchestrator.api.system import OWN_HOST, SystemServicer
 from services.orchestrator.api.tools import ToolsServicer
 from services.orchestrator.api.turns import TurnsServicer
@@ -48,6 +48,7 @@ from services.orchestrator.models.config import ModelsConfig, Price
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
 from services.orchestrator.store.pool import Database
+from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.asking import Asking
 from services.orchestrator.turns.decisions import Decisions
@@ -99,6 +100,7 @@ class _Orchestrator:
         catalogue = load("common", "orchestrator")
         self.settings = settings
         self.database = Database(settings.database_url.get_secret_value())
+        space = Space(settings.home, self.database, min_free_mb=settings.min_free_mb)
         self.models = Models(_models_config(settings))
         self.agents = Agents(
             settings.home,
@@ -133,6 +135,7 @@ class _Orchestrator:
             activity=activity,
             catalogue=catalogue,
             locale=locale,
+            space=space,
         )
         inbound = Inbound(database=self.database, agents=self.agents, locale=locale, timezone=values.timezone)
         decisions = Decisions(self.database)
@@ -142,6 +145,8 @@ class _Orchestrator:
             inbound=inbound,
             decisions=decisions,
             locale=locale,
+            space=space,
+            keep_days=values.keep_days,
             schedule=settings.schedule,
         )
         desk = TurnDesk(
@@ -152,6 +157,7 @@ class _Orchestrator:
             upkeep=self.upkeep,
             streams=streams,
             activity=activity,
+            space=space,
         )
         audit = AccessAudit(self.database)
         owner_token = settings.owner_token.get_secret_value() if settings.owner_token else None
@@ -161,7 +167,7 @@ class _Orchestrator:
             catalogue=catalogue,
             verifier=Verifier.read(settings.secrets_dir, "orchestrator", _CALLERS),
             locale=locale,
-            interceptors=[DatabaseOutage(), ScopeGuard(audit)],
+            interceptors=[StoreFaults(space), ScopeGuard(audit)],
             setting="MY_AGENT_ORCHESTRATOR_LISTEN",
         )
         grpc = self.server.grpc
@@ -193,6 +199,7 @@ class _Orchestrator:
             registry=self.registry,
             models=self.models,
             catalogue=catalogue,
+            space=space,
         )
         system_pb2_grpc.add_SystemServicer_to_server(system, grpc)
         auth_pb2_grpc.add_AuthServicer_to_server(

@@ -21,6 +21,7 @@ from services.orchestrator.models.facade import Models
 from services.orchestrator.models.facade import RouteState as ModelRouteState
 from services.orchestrator.store import ledger
 from services.orchestrator.store.pool import Database
+from services.orchestrator.store.space import Space
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -41,6 +42,7 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         registry: ToolRegistry,
         models: Models,
         catalogue: Catalogue,
+        space: Space,
     ) -> None:
         self._settings = settings
         self._database = database
@@ -48,18 +50,22 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         self._registry = registry
         self._models = models
         self._catalogue = catalogue
+        self._space = space
         self._locale: Locale = settings.config.values.language
         # When each service was last seen to change, for "since when".
         self._since: dict[str, tuple[bool, str]] = {}
 
     async def Health(self, request: pb.HealthRequest, context: Context) -> pb.HealthReply:
-        """Each service and whether it is reachable; degraded when only a tool service is down (TRN-326)."""
+        """Each service and the room to store; degraded when one is down or full (TRN-326, FLD-051)."""
         await self._ask_hosts()
         database = await self._database.reachable()
         services = [
             self._health("orchestrator", True, ""),
             self._health("database", database, "" if database else self._text("health.database_down")),
         ]
+        shortage = self._space.shortage
+        note = self._text(f"health.shortage.{shortage}", limit=self._space.min_free_mb) if shortage else ""
+        services.append(self._health("storage", shortage is None, note))
         services += [
             self._health(state.name, state.status == "ready", state.note)
             for state in self._registry.states()
@@ -151,8 +157,8 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
             self._since[name] = (reachable, iso(utc_now()))
         return pb.ServiceHealth(name=name, reachable=reachable, note=note, since=self._since[name][1])
 
-    def _text(self, key: str) -> str:
-        return self._catalogue.text(self._locale, key)
+    def _text(self, key: str, **values: object) -> str:
+        return self._catalogue.text(self._locale, key, **values)
 
 
 def _sums(total: ledger.Total) -> dict[str, Any]:

@@ -31,6 +31,8 @@ Why = Literal[
     "time",
     # Too many tool errors in a row (FLD-007).
     "errors",
+    # There is no room to store anything (FLD-051).
+    "full",
 ]
 
 _MAY_HAVE_RUN: frozenset[Why] = frozenset({"interrupted", "restarted"})

@@ -13,6 +13,8 @@ from services.orchestrator.calls.toolbox import Toolbox
 from services.orchestrator.store.records import Approval, ApprovalKind, Conversation, GateVerdict, StoredCall
 
 Shortened = Literal["structure", "summary", "cut"]
+# Why a turn that is being cut off leaves its calls without running them.
+CutOff = Literal["not_started", "time", "full"]
 # What kind of run step a call becomes (TRN-229, TRN-233).
 StepKind = Literal["tool", "note", "question"]
 
@@ -48,6 +50,8 @@ class Scope:
     # Asked when the turn is cancelled: True leaves the open calls without results, for whoever
     # takes the turn over; False closes them (PIP-032).
     leave_open: Callable[[], bool] = lambda: False
+    # Asked when it closes them: what the results say.
+    cut_off_by: Callable[[], CutOff] = lambda: "not_started"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class Effects:
         """
         call = admitted.call
         if stop.is_set():
-            return close(call, "not_started", scope.locale)
+            return close(call, scope.cut_off_by(), scope.locale)
         await sink.starting(call, admitted.fitted.json, admitted.verdict, admitted.rule)
         began = time.monotonic()
         progress = _Progress(call.id, sink, self._results)

@@ -21,7 +21,10 @@ _SESSION = (
     "-c client_connection_check_interval=2s -c timezone=UTC"
 )
 
-DatabaseLost = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
+# Postgres answers and takes no writes: its disk is full, or it is a standby or set to read only.
+WriteRefused = (psycopg.errors.DiskFull, psycopg.errors.ReadOnlySqlTransaction)
+# Nothing was written, whatever the reason.
+DatabaseLost = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, *WriteRefused)
 
 
 class Database:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from services.common.wording import Catalogue
 from services.orchestrator.calls import closing
-from services.orchestrator.calls.contract import CallOutcome, Paused, Scope
+from services.orchestrator.calls.contract import CallOutcome, Paused, Scope, UnknownOutcome
 from services.orchestrator.calls.loop_guard import Halt, Note
 from services.orchestrator.calls.pipeline import CallPipeline
 from services.orchestrator.calls.registry import ToolRegistry
@@ -25,7 +25,16 @@ from services.orchestrator.store.records import Approval, StoredCall
 from services.orchestrator.turns.asking import Asking
 from services.orchestrator.turns.escalation import Escalation
 from services.orchestrator.turns.sink import TurnSink
-from services.orchestrator.turns.turn import Done, Ending, Failed, Halted, Turn, Waiting
+from services.orchestrator.turns.turn import (
+    ENDING_STOPS,
+    Done,
+    Ending,
+    Failed,
+    Halted,
+    Turn,
+    Waiting,
+    cut_off_by,
+)
 from services.orchestrator.turns.writes import Closing, TurnWrites
 
 NONE_DECIDED: Mapping[str, Approval] = MappingProxyType({})
@@ -215,8 +224,15 @@ class TurnLoop:
             recovered=turn.recovered,
             budget_left_usd=turn.budget_left_usd,
             reread=lambda: self._writes.reread(turn),
-            leave_open=lambda: turn.stop_reason != "person",
+            unknown_outcomes=await self._unknown_outcomes(turn),
+            leave_open=lambda: turn.stop_reason not in ENDING_STOPS,
+            cut_off_by=lambda: cut_off_by(turn),
         )
+
+    async def _unknown_outcomes(self, turn: Turn) -> Sequence[UnknownOutcome]:
+        async with self._database.connection() as connection:
+            found = await messages.unknown_outcomes(connection, turn.conversation_id)
+        return [UnknownOutcome(tool, sha256) for tool, sha256 in found]
 
     async def _decisions(self, turn: Turn, calls: Sequence[StoredCall]) -> Mapping[str, Approval]:
         async with self._database.connection() as connection:

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from crew.v1 import runs_pb2
 
+from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.contract import ApprovalDraft, CallOutcome
 from services.orchestrator.models.contract import Reply, Route
 from services.orchestrator.store import (
@@ -211,6 +212,7 @@ class TurnWrites:
             verdict="asked",
         )
         async with self._database.transaction() as connection:
+            await turns.keep_time_left(connection, turn.claim)
             await turns.release(connection, turn.claim)
             approval = await approvals.create(
                 connection,
@@ -243,7 +245,9 @@ class TurnWrites:
             await turns.hold(connection, turn.claim)
             await self._close(connection, turn, Closing(status, summary))
 
-    async def interrupted(self, turn: Turn, summary: str, closed: Sequence[CallOutcome]) -> None:
+    async def interrupted(
+        self, turn: Turn, summary: str, closed: Sequence[CallOutcome], *, status: RunStatus = "error"
+    ) -> None:
         """End a turn that was cut off: what was shown stays, open calls get their results (TRN-094)."""
         stored_messages = []
         if turn.shown:
@@ -259,7 +263,7 @@ class TurnWrites:
                     connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
                 )
                 await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
-            await runs.set_status(connection, turn.run_id, "error", summary)
+            await runs.set_status(connection, turn.run_id, status, summary)
             open_steps = [step for step in (turn.model_step, *turn.call_steps.values()) if step is not None]
             await turn.recorder.write(connection, *open_steps)
 
@@ -353,6 +357,8 @@ def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:
         name=outcome.call.name,
         is_error=not outcome.ok,
         details=outcome.details_json,
+        outcome=outcome.outcome,
+        arguments_sha256=digest(outcome.arguments_json),
     )
 
 
