@@ -14,6 +14,7 @@ from crew.v1 import (
     auth_pb2_grpc,
     conversations_pb2_grpc,
     crew_pb2_grpc,
+    messages_pb2_grpc,
     runs_pb2_grpc,
     system_pb2_grpc,
     tools_pb2_grpc,
@@ -33,6 +34,7 @@ from services.orchestrator.api.approvals import ApprovalsServicer
 from services.orchestrator.api.auth import AuthServicer
 from services.orchestrator.api.conversations import ConversationsServicer
 from services.orchestrator.api.crew import CrewServicer
+from services.orchestrator.api.messages import MessagesServicer
 from services.orchestrator.api.runs import RunsServicer
 from services.orchestrator.api.store_faults import StoreFaults
 from services.orchestrator.api.system import OWN_HOST, SystemServicer
@@ -54,6 +56,7 @@ from services.orchestrator.turns.asking import Asking
 from services.orchestrator.turns.decisions import Decisions
 from services.orchestrator.turns.desk import TurnDesk
 from services.orchestrator.turns.escalation import Escalation
+from services.orchestrator.turns.forking import Forking
 from services.orchestrator.turns.inbound import Inbound
 from services.orchestrator.turns.loop import TurnLoop
 from services.orchestrator.turns.runner import TurnRunner
@@ -177,8 +180,10 @@ class _Orchestrator:
             desk=desk,
             activity=activity,
             registry=self.registry,
+            forking=Forking(database=self.database, agents=self.agents, catalogue=catalogue, locale=locale),
         )
         conversations_pb2_grpc.add_ConversationsServicer_to_server(conversations, grpc)
+        messages_pb2_grpc.add_MessagesServicer_to_server(MessagesServicer(self.database), grpc)
         turns_pb2_grpc.add_TurnsServicer_to_server(
             TurnsServicer(desk=desk, catalogue=catalogue, locale=locale), grpc
         )

@@ -25,6 +25,8 @@ Why = Literal[
     "restarted",
     # The turn was stopped before the call began (PIP-032).
     "not_started",
+    # A fork was cut before the call had its result (TRN-029).
+    "forked",
     # The conversation's money is spent.
     "budget",
     # The turn's wall clock ran out (FLD-008).
