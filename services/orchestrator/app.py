@@ -52,6 +52,7 @@ from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.asking import Asking
 from services.orchestrator.turns.decisions import Decisions
 from services.orchestrator.turns.desk import TurnDesk
+from services.orchestrator.turns.escalation import Escalation
 from services.orchestrator.turns.inbound import Inbound
 from services.orchestrator.turns.loop import TurnLoop
 from services.orchestrator.turns.runner import TurnRunner
@@ -117,6 +118,7 @@ class _Orchestrator:
             database=self.database,
             writes=writes,
             asking=Asking(models=self.models, writes=writes, catalogue=catalogue, view=message_view),
+            escalation=Escalation(writes, catalogue),
             registry=self.registry,
             pipeline=pipeline,
             catalogue=catalogue,

@@ -13,7 +13,7 @@ from services.common.errors import Unavailable
 from services.common.wording import Catalogue, Locale
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls import closing
-from services.orchestrator.context.texts import read_texts
+from services.orchestrator.models.contract import Route
 from services.orchestrator.store import messages, runs, turns
 from services.orchestrator.store.pool import Database, DatabaseLost
 from services.orchestrator.store.records import Conversation, RunStatus
@@ -201,9 +201,11 @@ class TurnRunner:
             stream=stream,
             recorder=recorder,
             log=stored_log,
-            texts=await read_texts(agent),
+            # A resumed turn starts on the agent's own routes again (TRN-156).
+            routes=[Route.parse(route) for route in agent.routes],
             model_calls=run.model_calls,
             recovered=recovered,
+            escalated=recorder.has("escalation"),
         )
         if wait is not None:
             recorder.close(wait)
