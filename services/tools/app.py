@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import resource
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import structlog
 from crew.v1 import toolhost_pb2_grpc
@@ -23,6 +24,7 @@ from services.tools.workspace.on_disk import workspace_tools
 from services.tools.workspace.seen import SeenFiles
 
 _GRACE_SECONDS = 2.0
+_THREADS = 32
 # Searches hold some hundred files open.
 _OPEN_FILES = 8192
 
@@ -43,6 +45,8 @@ async def serve(
         StartError: The address is taken or a token is missing.
     """
     _allow_open_files()
+    # What blocks is waiting for a disk: more threads than processors.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="disk"))
     server = RpcServer(
         settings.tools_listen,
         catalogue=load("common", "tools"),

@@ -17,6 +17,7 @@ from services.common.toolhost import exact_json, wire
 from services.common.toolhost.contract import (
     Arguments,
     CallContext,
+    Fault,
     NoOpinion,
     Routine,
     ToolResult,
@@ -37,7 +38,7 @@ from services.orchestrator.hosts.contract import (
     Released,
 )
 from services.orchestrator.hosts.retrying import FIRST_WAIT, MOST_RETRIES, Failure, failure_of, may_retry
-from services.orchestrator.hosts.running import RunFailed, connected_within, run_once
+from services.orchestrator.hosts.running import RunFailed, connected_within, noticed_loss, run_once
 
 _log = structlog.get_logger(__name__)
 
@@ -52,6 +53,8 @@ _SILENT_SECONDS = 30.0
 CONNECT_SECONDS = 2.0
 # How long a lost host is waited for before a repeatable call is given up (PIP-043).
 BACK_SECONDS = 10.0
+# And how long its channel may take to notice that it went.
+NOTICE_SECONDS = 0.5
 _MOST_TOOLS = 500
 
 _RELEASES = {
@@ -226,6 +229,7 @@ class RemoteToolHost:
             # Once, when the host is back in time (PIP-043).
             if not run.spec.replay_safe or attempts > 1:
                 return False
+            await noticed_loss(self._channel, NOTICE_SECONDS)
             return await connected_within(self._channel, min(BACK_SECONDS, left), run.stop)
         if attempts > MOST_RETRIES or wait >= left or not may_retry(failure, run.spec.effect):
             return False
@@ -257,9 +261,10 @@ class RemoteToolHost:
             seconds=run.spec.deadline_seconds,
             code=error.code.name,
         )
+        fault: Fault = "timeout" if late else "unavailable"
         if attempts > 1:
             text = f"{text} {words.text(locale, 'hosts.attempts', count=attempts)}"
-        return text_result(text, is_error=True, outcome=outcome)
+        return text_result(text, is_error=True, outcome=outcome, fault=fault)
 
     def _stopped(self, run: HostRun) -> ToolResult:
         text = load("orchestrator").text(run.context.locale, "hosts.cancelled", tool=run.spec.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 
 import grpc
@@ -115,6 +116,20 @@ async def _ask_to_stop(call: grpc.aio.StreamStreamCall[pb.RunInput, pb.RunOutput
     except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
         # The call is over already; its reader says how.
         return
+
+
+async def noticed_loss(channel: grpc.aio.Channel, seconds: float) -> None:
+    """Wait until `channel` itself knows that its connection is gone, at most for `seconds`.
+
+    A call fails before the channel's state follows; who asked for the state right then would take
+    the dead connection for a new one.
+    """
+    state = channel.get_state()
+    if state is not grpc.ChannelConnectivity.READY:
+        return
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await channel.wait_for_state_change(state)
 
 
 async def connected_within(channel: grpc.aio.Channel, seconds: float, stop: asyncio.Event) -> bool:

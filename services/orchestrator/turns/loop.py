@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from services.common.wording import Catalogue
 from services.orchestrator.calls import closing
-from services.orchestrator.calls.contract import CallOutcome, Paused, Scope
+from services.orchestrator.calls.contract import CallOutcome, Paused, Scope, UnknownOutcome
 from services.orchestrator.calls.loop_guard import Halt, Note
 from services.orchestrator.calls.pipeline import CallPipeline
 from services.orchestrator.calls.registry import ToolRegistry
@@ -23,9 +23,20 @@ from services.orchestrator.store import approvals, messages
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.records import Approval, StoredCall
 from services.orchestrator.turns.asking import Asking
+from services.orchestrator.turns.escalation import Escalation
+from services.orchestrator.turns.observing import CallObserver
 from services.orchestrator.turns.sink import TurnSink
-from services.orchestrator.turns.turn import Done, Ending, Failed, Halted, Turn, Waiting
-from services.orchestrator.turns.writes import TurnWrites
+from services.orchestrator.turns.turn import (
+    ENDING_STOPS,
+    Done,
+    Ending,
+    Failed,
+    Halted,
+    Turn,
+    Waiting,
+    cut_off_by,
+)
+from services.orchestrator.turns.writes import Closing, TurnWrites
 
 NONE_DECIDED: Mapping[str, Approval] = MappingProxyType({})
 
@@ -37,9 +48,11 @@ class TurnLoop:
         database: For what the loop reads.
         writes: For what it writes.
         asking: Makes model calls.
+        escalation: Where a turn goes that is stuck.
         registry: Knows each agent's tools.
         pipeline: Takes calls through gate and host.
         catalogue: Sentences.
+        observed: Told of every call that ended.
         approval_ttl_seconds: Of a request in a conversation that names none.
     """
 
@@ -49,17 +62,21 @@ class TurnLoop:
         database: Database,
         writes: TurnWrites,
         asking: Asking,
+        escalation: Escalation,
         registry: ToolRegistry,
         pipeline: CallPipeline,
         catalogue: Catalogue,
+        observed: CallObserver,
         approval_ttl_seconds: int,
     ) -> None:
         self._database = database
         self._writes = writes
         self._asking = asking
+        self._escalation = escalation
         self._registry = registry
         self._pipeline = pipeline
         self._catalogue = catalogue
+        self._observed = observed
         self._ttl_seconds = approval_ttl_seconds
 
     async def run(self, turn: Turn) -> Ending:
@@ -71,77 +88,100 @@ class TurnLoop:
         """
         if open_calls := messages.open_among(turn.log):
             decisions = await self._decisions(turn, open_calls)
-            if ending := await self._run_calls(turn, open_calls, decisions):
+            if turn.recovered and not decisions and turn.model_calls >= turn.agent.max_steps:
+                # Its process died before the calls of the last step were closed.
+                await self._close(turn, open_calls, "out_of_steps")
+            elif ending := await self._run_calls(turn, open_calls, decisions):
                 return ending
         while True:
             if await self._writes.take_steers(turn):
                 turn.guard.restart()
             if turn.conversation.over_budget and (await self._writes.reread(turn)).over_budget:
                 return Halted("budget")
-            reply, failure = await self._ask(turn)
-            if reply is None:
-                assert failure is not None
-                return failure
-            calls = [self._stored(turn, call) for call in reply.calls]
-            await self._record(turn, reply, calls)
-            ending = await (self._after_calls(turn, calls) if calls else self._after_words(turn, reply))
+            if turn.model_calls >= turn.agent.max_steps:
+                # Taken up after its last step, whose halt was not stored any more.
+                return Halted("max_steps")
+            reply = await self._ask(turn)
+            if not isinstance(reply, Reply):
+                ending = reply
+            elif calls := [self._stored(turn, call) for call in reply.calls]:
+                ending = await self._calls_follow(turn, reply, calls)
+            else:
+                ending = await self._words(turn, reply)
             if ending is not None:
                 return ending
 
-    async def _ask(self, turn: Turn) -> tuple[Reply | None, Ending | None]:
+    async def _ask(self, turn: Turn) -> Reply | Ending | None:
+        """The model's reply, or how the turn ends without one; None when it was handed over."""
         toolbox = await self._registry.toolbox(turn.agent, turn.locale)
         try:
-            return await self._asking.ask(turn, toolbox), None
+            return await self._asking.ask(turn, toolbox)
         except TooLargeForModel as error:
-            await self._writes.failed_call(turn, error.abandoned, "")
             sentence = error.sentence(self._catalogue, turn.locale)
-            return None, Halted("context", sentence)
-        except BrokenOff as error:
-            await self._writes.failed_call(turn, error.abandoned, error.partial_text)
-            return None, Failed(error.sentence(self._catalogue, turn.locale))
-        except AllRoutesFailed as error:
-            await self._writes.failed_call(turn, error.abandoned, "")
-            return None, Failed(error.sentence(self._catalogue, turn.locale))
+            await self._writes.cut_off(turn, Closing("halted", "context"), error.abandoned)
+            return Halted("context", sentence, closed=True)
+        except (BrokenOff, AllRoutesFailed) as error:
+            if isinstance(error, AllRoutesFailed) and await self._escalation.from_failure(turn, error):
+                return None
+            sentence = error.sentence(self._catalogue, turn.locale)
+            partial = error.partial_text if isinstance(error, BrokenOff) else ""
+            await self._writes.cut_off(turn, Closing("error", sentence), error.abandoned, partial)
+            return Failed(sentence, closed=True)
 
-    async def _record(self, turn: Turn, reply: Reply, calls: Sequence[StoredCall]) -> None:
-        message = await self._writes.reply(turn, reply, calls)
+    async def _record(
+        self,
+        turn: Turn,
+        reply: Reply,
+        calls: Sequence[StoredCall] = (),
+        *,
+        note: str = "",
+        closing: Closing | None = None,
+    ) -> bool:
+        """Store and show a reply with what follows from it; whether the run is closed now."""
+        message, closed = await self._writes.reply(turn, reply, calls, note=note, closing=closing)
         turn.model_calls += 1
         turn.shown, turn.served_by, turn.model_step = "", None, None
         if reply.text:
             turn.said.append(reply.text)
         self._asking.said(turn, message)
+        return closed
 
-    async def _after_words(self, turn: Turn, reply: Reply) -> Ending | None:
+    async def _words(self, turn: Turn, reply: Reply) -> Ending | None:
         turn.guard.restart()
-        if not reply.text.strip():
+        steps = turn.model_calls + 1
+        steps_left = steps < turn.agent.max_steps
+        if reply.text.strip():
+            closing = Closing("done", _summary(reply.text), unless_steered=steps_left)
+            if await self._record(turn, reply, closing=closing):
+                return Done("\n\n".join(turn.said))
+        elif steps_left and not turn.asked_for_words:
             # A reply without a word is asked for once more; the second ends the turn (FLD-006).
-            out_of_steps = turn.model_calls >= turn.agent.max_steps
-            if turn.asked_for_words or out_of_steps:
-                sentence = self._catalogue.text(turn.locale, "turn.without_a_word", steps=turn.model_calls)
-                return Failed(sentence)
             turn.asked_for_words = True
-            await self._writes.note(turn, self._catalogue.text(turn.locale, "prompt.turn.say_something"))
-            return None
-        text = "\n\n".join(turn.said)
-        steps_left = turn.model_calls < turn.agent.max_steps
-        if await self._writes.finish(turn, "done", _summary(reply.text), unless_steered=steps_left):
-            return Done(text)
+            await self._record(
+                turn, reply, note=self._catalogue.text(turn.locale, "prompt.turn.say_something")
+            )
+        else:
+            sentence = self._catalogue.text(turn.locale, "turn.without_a_word", steps=steps)
+            await self._record(turn, reply, closing=Closing("error", sentence))
+            return Failed(sentence, closed=True)
         return None
 
-    async def _after_calls(self, turn: Turn, calls: Sequence[StoredCall]) -> Ending | None:
+    async def _calls_follow(self, turn: Turn, reply: Reply, calls: Sequence[StoredCall]) -> Ending | None:
+        await self._record(turn, reply, calls)
         if turn.model_calls >= turn.agent.max_steps:
             await self._close(turn, calls, "out_of_steps")
             return Halted("max_steps")
         if halt := turn.guard.before(calls):
-            await self._close(turn, calls, "loop")
-            return Halted(halt.reason)
+            handed_over = await self._escalation.possible(turn)
+            await self._close(turn, calls, "handed_over" if handed_over else "loop")
+            return await self._halt(turn, halt)
         return await self._run_calls(turn, calls)
 
     async def _run_calls(
         self, turn: Turn, calls: Sequence[StoredCall], decisions: Mapping[str, Approval] = NONE_DECIDED
     ) -> Ending | None:
         scope = await self._scope(turn, decisions)
-        end = await self._pipeline.run(scope, calls, TurnSink(turn, self._writes))
+        end = await self._pipeline.run(scope, calls, TurnSink(turn, self._writes, self._observed))
         turn.recovered = False
         if isinstance(end, Paused):
             ttl = turn.conversation.approval_ttl_seconds or self._ttl_seconds
@@ -151,16 +191,23 @@ class TurnLoop:
             await self._writes.finish(turn, "done", _summary(text))
             return Done(text)
         match turn.guard.after(end.outcomes):
-            case Halt(reason=reason):
-                return Halted(reason)
+            case Halt() as halt:
+                return await self._halt(turn, halt)
             case Note() as note:
                 await self._writes.note(turn, note.text(turn.locale))
             case None:
                 pass
         return None
 
+    async def _halt(self, turn: Turn, halt: Halt) -> Ending | None:
+        """End the turn as the guard says, or hand it to the escalation route (TRN-175)."""
+        if not await self._escalation.possible(turn):
+            return Halted(halt.reason)
+        await self._escalation.from_loop(turn)
+        return None
+
     async def _close(self, turn: Turn, calls: Sequence[StoredCall], why: closing.Why) -> None:
-        sink = TurnSink(turn, self._writes)
+        sink = TurnSink(turn, self._writes, self._observed)
         outcomes: list[CallOutcome] = []
         for call in calls:
             await sink.announced(call)
@@ -181,8 +228,15 @@ class TurnLoop:
             recovered=turn.recovered,
             budget_left_usd=turn.budget_left_usd,
             reread=lambda: self._writes.reread(turn),
-            leave_open=lambda: turn.stop_reason != "person",
+            unknown_outcomes=await self._unknown_outcomes(turn),
+            leave_open=lambda: turn.stop_reason not in ENDING_STOPS,
+            cut_off_by=lambda: cut_off_by(turn),
         )
+
+    async def _unknown_outcomes(self, turn: Turn) -> Sequence[UnknownOutcome]:
+        async with self._database.connection() as connection:
+            found = await messages.unknown_outcomes(connection, turn.conversation_id)
+        return [UnknownOutcome(tool, sha256) for tool, sha256 in found]
 
     async def _decisions(self, turn: Turn, calls: Sequence[StoredCall]) -> Mapping[str, Approval]:
         async with self._database.connection() as connection:

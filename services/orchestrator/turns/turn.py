@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -9,15 +10,17 @@ from crew.v1 import runs_pb2
 
 from services.common.wording import Locale
 from services.orchestrator.agents.profile import Agent
+from services.orchestrator.calls.contract import CutOff
 from services.orchestrator.calls.loop_guard import LoopGuard
-from services.orchestrator.context.texts import AgentTexts
 from services.orchestrator.models.contract import Route
 from services.orchestrator.store.records import Approval, Conversation, HaltReason, Message
 from services.orchestrator.store.turns import Claim
 from services.orchestrator.turns.recorder import RunRecorder
 from services.orchestrator.turns.stream import TurnStream
 
-StopReason = Literal["person", "shutdown", "lost"]
+# "person", "time" and "full" end the turn; with the others somebody goes on with it.
+StopReason = Literal["person", "time", "full", "shutdown", "lost"]
+ENDING_STOPS: frozenset[StopReason] = frozenset({"person", "time", "full"})
 
 
 @dataclass(slots=True)
@@ -33,8 +36,8 @@ class Turn:
     recorder: RunRecorder
     # The whole log: only the holder of the claim adds to it.
     log: list[Message]
-    # The agent's files as they were when the turn began.
-    texts: AgentTexts
+    # Who is asked, in order.
+    routes: Sequence[Route]
     # Model calls made so far, those before a pause included (TRN-105).
     model_calls: int = 0
     # Taken up after its process died: open calls run again only when that is safe (TRN-148).
@@ -44,7 +47,11 @@ class Turn:
     said: list[str] = field(default_factory=list)
     # The model was asked once more after a reply without a word (FLD-006).
     asked_for_words: bool = False
+    # The escalation route was used, before a pause included: not a second time (TRN-178).
+    escalated: bool = False
     stop_reason: StopReason | None = None
+    # How long it may run when nobody attends it; None: no limit.
+    seconds_left: float | None = None
     # Text of the model call at hand that watchers have seen and the log has not.
     shown: str = ""
     # The route that has begun to answer and has not finished: leaving costs an unknown price.
@@ -70,6 +77,15 @@ class Turn:
         return max(0.0, cap - self.conversation.spent_usd) if cap > 0 else None
 
 
+def cut_off_by(turn: Turn) -> CutOff:
+    """What calls that a stop kept from running are told."""
+    match turn.stop_reason:
+        case "time" | "full" as reason:
+            return reason
+        case _:
+            return "not_started"
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
     """The agent answered."""
@@ -84,6 +100,8 @@ class Halted:
     reason: HaltReason
     # A sentence in place of the reason's own, where there is more to say.
     text: str = ""
+    # The run is closed already, with what led to the halt.
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +111,8 @@ class Failed:
     message: str
     # Of the run; a code under status ``error``.
     summary: str = ""
+    # The run is closed already, with what led to the failure.
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import uuid4
 
 from crew.v1 import runs_pb2
 
+from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.contract import ApprovalDraft, CallOutcome
 from services.orchestrator.models.contract import Reply, Route
 from services.orchestrator.store import (
@@ -34,7 +36,21 @@ from services.orchestrator.store.records import (
     StoredCall,
     Usage,
 )
+from services.orchestrator.turns.trail import Trail
 from services.orchestrator.turns.turn import Turn
+
+# Verdicts whose reason names who decided.
+_BY_A_PERSON: frozenset[GateVerdict] = frozenset({"approved", "denied"})
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How a run ends."""
+
+    status: RunStatus
+    summary: str
+    # Not when a steer message waits: the turn goes on with it (TRN-073).
+    unless_steered: bool = False
 
 
 class TurnWrites:
@@ -42,10 +58,15 @@ class TurnWrites:
 
     Every method raises `ClaimLost` when another process took the turn over, and the errors of
     `DatabaseLost` when Postgres is away; both mean that nothing was written.
+
+    Args:
+        database: Where to.
+        trail: Makes the entries of the audit trail.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, trail: Trail) -> None:
         self._database = database
+        self.trail = trail
 
     async def take_steers(self, turn: Turn) -> int:
         """Move waiting steer messages into the log as one message of the person (TRN-069, TRN-080).
@@ -73,8 +94,30 @@ class TurnWrites:
         turn.log.extend(stored)
         return len(items)
 
-    async def reply(self, turn: Turn, reply: Reply, calls: Sequence[StoredCall]) -> Message:
-        """Store what the model said, and what it cost (TRN-258, TRN-259)."""
+    async def reply(
+        self,
+        turn: Turn,
+        reply: Reply,
+        calls: Sequence[StoredCall],
+        *,
+        note: str = "",
+        closing: Closing | None = None,
+    ) -> tuple[Message, bool]:
+        """Store what the model said, what it cost, and what follows from it (TRN-258, TRN-259).
+
+        All in one transaction: a turn taken up after a crash never stands behind a last word without
+        knowing that it was the last.
+
+        Args:
+            turn: The turn.
+            reply: The whole reply.
+            calls: Its calls.
+            note: Of the loop, in the user role, behind the reply; empty for none.
+            closing: How the run ends with this reply; None when it goes on.
+
+        Returns:
+            The stored reply, and whether the run is closed now.
+        """
         unknown = (1 if reply.cost_usd is None else 0) + len(reply.abandoned)
         message = NewMessage(
             "assistant",
@@ -88,9 +131,11 @@ class TurnWrites:
             usage=_usage(reply),
             opaque=reply.opaque,
         )
+        following = [NewMessage("user", "system", note, turn.run_id)] if note else []
+        closed = False
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
-            stored = await messages.append(connection, turn.conversation_id, [message])
+            stored = await messages.append(connection, turn.conversation_id, [message, *following])
             spent = await conversations.charge(
                 connection, turn.conversation_id, cost_usd=reply.cost_usd, unknown_calls=unknown
             )
@@ -100,10 +145,12 @@ class TurnWrites:
             await self._abandoned(connection, turn, reply.abandoned)
             if turn.model_step is not None:
                 await turn.recorder.write(connection, turn.model_step)
+            if closing is not None:
+                closed = await self._close(connection, turn, closing)
         turn.log.extend(stored)
         turn.recorder.spent(reply.cost_usd, unknown)
         self._spent(turn, *spent)
-        return stored[0]
+        return stored[0], closed
 
     async def note(self, turn: Turn, text: str) -> None:
         """Store a note of the loop in the user role (TRN-118, TRN-171)."""
@@ -123,7 +170,10 @@ class TurnWrites:
             await turns.hold(connection, turn.claim)
             if allowed_by == "approved":
                 await approvals.mark_started(connection, turn.conversation_id, call.call_id)
-            await audit.record(connection, "allowed", call, allowed_by=allowed_by, rule=rule)
+            decided_by = rule if allowed_by == "approved" else None
+            await audit.record(
+                connection, "allowed", call, allowed_by=allowed_by, rule=rule, decided_by=decided_by
+            )
             await turn.recorder.write(connection, step)
 
     async def outcomes(
@@ -131,7 +181,6 @@ class TurnWrites:
         turn: Turn,
         outcomes: Sequence[CallOutcome],
         steps: Sequence[runs_pb2.RunStep],
-        entries: Sequence[audit.AuditedCall],
     ) -> None:
         """Store the results of calls in the order written, with their steps and their cost."""
         stored_messages = [closing_message(outcome, turn.run_id) for outcome in outcomes]
@@ -147,17 +196,7 @@ class TurnWrites:
                 )
                 await runs.add(connection, turn.run_id, cost_usd=cost, unknown_calls=unknown)
             await turn.recorder.write(connection, *steps)
-            for outcome, entry in zip(outcomes, entries, strict=True):
-                ran = outcome.ms is not None
-                await audit.record(
-                    connection,
-                    "ended" if ran else "withheld",
-                    entry,
-                    allowed_by=outcome.verdict,
-                    rule=outcome.reason[:500],
-                    ok=outcome.ok,
-                    ms=outcome.ms,
-                )
+            await self._ended(connection, turn, outcomes)
         turn.log.extend(stored)
         if spent is not None:
             turn.recorder.spent(cost, unknown)
@@ -174,6 +213,7 @@ class TurnWrites:
             verdict="asked",
         )
         async with self._database.transaction() as connection:
+            await turns.keep_time_left(connection, turn.claim)
             await turns.release(connection, turn.claim)
             approval = await approvals.create(
                 connection,
@@ -200,33 +240,15 @@ class TurnWrites:
             await turn.recorder.write(connection, step)
         return approval
 
-    async def finish(
-        self, turn: Turn, status: RunStatus, summary: str, *, unless_steered: bool = False
-    ) -> bool:
-        """End the run and give the conversation free.
-
-        Args:
-            turn: The turn.
-            status: Of the run.
-            summary: Of the run.
-            unless_steered: Leave the turn running when a steer message waits (TRN-073).
-
-        Returns:
-            False when a steer message waits and the turn is to go on.
-        """
+    async def finish(self, turn: Turn, status: RunStatus, summary: str) -> None:
+        """End the run and give the conversation free."""
         async with self._database.transaction() as connection:
-            if unless_steered:
-                # The sender locks the conversation before it queues, so no steer slips in behind.
-                await conversations.lock(connection, turn.conversation_id)
-                if await queue.any_steer(connection, turn.conversation_id):
-                    return False
-            await turns.release(connection, turn.claim)
-            await runs.set_status(connection, turn.run_id, status, summary)
-            open_steps = [step for step in (turn.model_step, *turn.call_steps.values()) if step is not None]
-            await turn.recorder.write(connection, *open_steps)
-        return True
+            await turns.hold(connection, turn.claim)
+            await self._close(connection, turn, Closing(status, summary))
 
-    async def interrupted(self, turn: Turn, summary: str, closed: Sequence[CallOutcome]) -> None:
+    async def interrupted(
+        self, turn: Turn, summary: str, closed: Sequence[CallOutcome], *, status: RunStatus = "error"
+    ) -> None:
         """End a turn that was cut off: what was shown stays, open calls get their results (TRN-094)."""
         stored_messages = []
         if turn.shown:
@@ -236,33 +258,47 @@ class TurnWrites:
         async with self._database.transaction() as connection:
             await turns.release(connection, turn.claim)
             await messages.append(connection, turn.conversation_id, stored_messages)
+            await self._ended(connection, turn, closed)
             await self._abandoned(connection, turn, abandoned)
             if abandoned:
                 await conversations.charge(
                     connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
                 )
                 await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
-            await runs.set_status(connection, turn.run_id, "error", summary)
+            await runs.set_status(connection, turn.run_id, status, summary)
             open_steps = [step for step in (turn.model_step, *turn.call_steps.values()) if step is not None]
             await turn.recorder.write(connection, *open_steps)
 
-    async def failed_call(self, turn: Turn, abandoned: Sequence[Route], partial_text: str) -> None:
-        """Record a model call that gave no whole reply: its price is unknown, its text stays."""
+    async def cut_off(
+        self, turn: Turn, closing: Closing, abandoned: Sequence[Route], partial_text: str = ""
+    ) -> None:
+        """End the run after a model call that gave no whole reply: its text stays, its price is unknown."""
+        partial = [NewMessage("assistant", "agent", partial_text, turn.run_id)] if partial_text else []
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
-            if partial_text:
-                turn.log.extend(
-                    await messages.append(
-                        connection,
-                        turn.conversation_id,
-                        [NewMessage("assistant", "agent", partial_text, turn.run_id)],
-                    )
-                )
+            stored = await messages.append(connection, turn.conversation_id, partial)
             await self._abandoned(connection, turn, abandoned)
             spent = await conversations.charge(
                 connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
             )
             await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
+            await self._close(connection, turn, closing)
+        turn.log.extend(stored)
+        turn.model_calls += 1
+        turn.recorder.spent(None, len(abandoned))
+        self._spent(turn, *spent)
+
+    async def failed_over(self, turn: Turn, abandoned: Sequence[Route], step: runs_pb2.RunStep) -> None:
+        """Count a model call that failed on every route and record that the turn goes on elsewhere."""
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            await self._abandoned(connection, turn, abandoned)
+            spent = await conversations.charge(
+                connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
+            )
+            await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
+            await turn.recorder.write(connection, step)
+        turn.recorder.spent(None, len(abandoned))
         self._spent(turn, *spent)
 
     async def step(self, turn: Turn, step: runs_pb2.RunStep) -> None:
@@ -279,6 +315,30 @@ class TurnWrites:
             raise turns.ClaimLost(turn.conversation_id)
         turn.conversation = current
         return current
+
+    async def _close(self, connection: Connection, turn: Turn, closing: Closing) -> bool:
+        """End the run whose claim is held; False when a steer message keeps it going."""
+        # The sender locks the conversation, as the claim's holder does, so no steer slips in behind.
+        if closing.unless_steered and await queue.any_steer(connection, turn.conversation_id):
+            return False
+        await turns.release(connection, turn.claim)
+        await runs.set_status(connection, turn.run_id, closing.status, closing.summary)
+        open_steps = [step for step in (turn.model_step, *turn.call_steps.values()) if step is not None]
+        await turn.recorder.write(connection, *open_steps)
+        return True
+
+    async def _ended(self, connection: Connection, turn: Turn, outcomes: Sequence[CallOutcome]) -> None:
+        for outcome in outcomes:
+            call, end = self.trail.ended(turn, outcome)
+            await audit.record(
+                connection,
+                "ended" if outcome.ms is not None else "withheld",
+                call,
+                allowed_by=outcome.verdict,
+                rule=outcome.reason[:500],
+                decided_by=outcome.reason if outcome.verdict in _BY_A_PERSON else None,
+                end=end,
+            )
 
     async def _abandoned(self, connection: Connection, turn: Turn, routes: Sequence[Route]) -> None:
         for route in routes:
@@ -312,6 +372,8 @@ def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:
         name=outcome.call.name,
         is_error=not outcome.ok,
         details=outcome.details_json,
+        outcome=outcome.outcome,
+        arguments_sha256=digest(outcome.arguments_json),
     )
 
 

@@ -59,19 +59,14 @@ class SeenFiles:
 
         Failing to keep it is no failure of the call: a later write is refused until the file is read.
         """
-        compressed = (
-            zlib.compress(content, 1) if content is not None and len(content) <= KEPT_CONTENT_BYTES else None
-        )
 
         def work(connection: sqlite3.Connection) -> None:
             now = time.time()
             connection.execute(
                 "insert or replace into seen values (?, ?, ?, ?)", (conversation, alike(absolute), state, now)
             )
-            if compressed is not None:
-                connection.execute(
-                    "insert or replace into contents values (?, ?, ?)", (state, compressed, now)
-                )
+            if content is not None and len(content) <= KEPT_CONTENT_BYTES:
+                _keep(connection, state, content, now)
             self._until_pruning -= 1
             if self._until_pruning <= 0:
                 self._until_pruning = _PRUNED_EVERY
@@ -98,11 +93,8 @@ class SeenFiles:
         """Keep the bytes of a state that somebody is about to decide on."""
         if len(content) > KEPT_CONTENT_BYTES:
             return
-        row = (state, zlib.compress(content, 1), time.time())
         try:
-            await self._state.run(
-                lambda connection: connection.execute("insert or replace into contents values (?, ?, ?)", row)
-            )
+            await self._state.run(lambda connection: _keep(connection, state, content, time.time()))
         except (sqlite3.Error, OSError):
             _log.exception("the state of a file cannot be kept")
 
@@ -124,6 +116,12 @@ class SeenFiles:
             _log.exception("what conversations have seen cannot be read")
             return None
         return row[0] if row else None
+
+
+def _keep(connection: sqlite3.Connection, state: str, content: bytes, now: float) -> None:
+    connection.execute(
+        "insert or replace into contents values (?, ?, ?)", (state, zlib.compress(content, 1), now)
+    )
 
 
 def _prune(connection: sqlite3.Connection) -> None:

@@ -170,14 +170,15 @@ class WorkspaceEdit:
             except WorkspaceFault as fault:
                 file.fail(explained(fault, file.path, context.locale))
                 continue
-            self._apply(file, target, context.locale)
+            await asyncio.to_thread(self._apply, file, target, context.locale)
             if file.applied:
                 states[file.path] = target.state
                 if target.content is not None:
                     await self._seen.keep(target.state, target.content)
         if not states:
             return Refuse(self._failure(files, context.locale).text)
-        preview = [*self._changes(files, context.locale), *self._failure_lines(files, context.locale)]
+        changes = await asyncio.to_thread(self._changes, files, context.locale)
+        preview = [*changes, *self._failure_lines(files, context.locale)]
         return NoOpinion(preview="\n".join(preview), target_state=bound(states))
 
     async def run(self, run: Run) -> ToolResult:
@@ -194,7 +195,7 @@ class WorkspaceEdit:
                 not_started.append(file.path)
                 continue
             try:
-                await self._edit(file, bound_state(run.target_state, file.path), call)
+                await self._edit(file, bound_state(run.target_state, file.path, locale), call)
             except ToolError as error:
                 file.fail(error)
             except asyncio.CancelledError:
@@ -273,7 +274,8 @@ class WorkspaceEdit:
             failure = self._failure(files, locale)
             failure.text = "\n".join([*([failure.text] if failure.text else []), *cancelled])
             raise failure
-        lines = [*self._changes(changed, locale), *self._failure_lines(files, locale), *cancelled]
+        changes = await asyncio.to_thread(self._changes, changed, locale)
+        lines = [*changes, *self._failure_lines(files, locale), *cancelled]
         details: dict[str, Any] = {
             "files": [
                 {"path": file.target.path, "edits": file.applied, "replaced": file.replaced}

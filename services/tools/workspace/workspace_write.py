@@ -145,7 +145,8 @@ class WorkspaceWrite:
                 await self._seen.keep(planned.target.state, planned.target.content)
         if not attempts.done:
             return Refuse(attempts.errors_text(context.locale))
-        return NoOpinion(preview=self._preview(attempts, context.locale), target_state=bound(states))
+        preview = await asyncio.to_thread(self._preview, attempts, context.locale)
+        return NoOpinion(preview=preview, target_state=bound(states))
 
     async def run(self, run: Run) -> ToolResult:
         """Write the files, each whole or not at all; one that fails leaves the others written.
@@ -161,7 +162,7 @@ class WorkspaceWrite:
                 attempts.left_out(item.path)
                 continue
             try:
-                approved = bound_state(run.target_state, item.path)
+                approved = bound_state(run.target_state, item.path, locale)
                 planned = await self._write(item, overwrite, approved, call)
             except ToolError as error:
                 attempts.failed(error)
@@ -197,7 +198,7 @@ class WorkspaceWrite:
         await check_bound(approved, target, item.path, call, self._seen)
         if approved is None and target.exists:
             await self._check_seen(item, target, overwrite, call)
-        content, adapted = _bytes(item.content, target)
+        content, adapted = await asyncio.to_thread(_bytes, item.content, target)
         return _Planned(item, target, content, adapted)
 
     async def _check_seen(self, item: _Item, target: Target, overwrite: bool, call: CallContext) -> None:
@@ -212,9 +213,10 @@ class WorkspaceWrite:
                 return
             raise ToolError(self._texts.of(call.locale, "never_read", path=quoted(item.path)))
         before = await self._seen.content_of(known)
+        changes = await asyncio.to_thread(difference, before, target.content, call.locale)
         text = self._texts.of(call.locale, "changed_since", path=quoted(item.path))
         raise ToolError(
-            f"{text}\n{difference(before, target.content, call.locale)}",
+            f"{text}\n{changes}",
             details={"path": target.path, "known": known, "now": target.state},
         )
 

@@ -107,7 +107,7 @@ async def test_describe_gives_the_catalogue_in_its_order(service: Service) -> No
 async def test_nobody_gets_in_without_the_token_of_the_direction(service: Service) -> None:
     async with DirectedChannel(service.address, token="x" * 43) as channel:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await Caller(channel).run(context_of(service.workspace), "workspace_list", {})
+            await Caller(channel).stub.Describe(pb.DescribeRequest())
     assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
 
 
@@ -163,6 +163,40 @@ async def test_a_host_called_directly_keeps_its_walls(service: Service) -> None:
             assert "path" in result.text
     assert outside.read_text() == "secret"
     assert sorted(os.listdir(service.workspace)) == ["browser", "data", "link"]
+
+
+async def test_programs_that_are_handed_descriptors_all_live(service: Service) -> None:
+    """Many short programs in a process full of gRPC's threads."""
+    (service.workspace / "n.txt").write_text("needle\n")
+    async with service.caller() as channel:
+        caller = Caller(channel)
+        for number in range(25):
+            searched, commanded = await asyncio.gather(
+                caller.run(
+                    context_of(call_id=f"g{number}", workspace=service.grant()),
+                    "workspace_grep",
+                    {"pattern": "needle"},
+                ),
+                caller.run(
+                    context_of(call_id=f"s{number}", workspace=service.grant()),
+                    "shell_run",
+                    {"command": "echo lives"},
+                ),
+            )
+            assert "n.txt:1: needle" in searched.text
+            assert "lives" in commanded.text
+
+
+@pytest.mark.spec("TLS-214", "TLS-197")
+async def test_write_paths_are_for_file_tools_alone(service: Service) -> None:
+    async with service.caller() as channel:
+        result = await Caller(channel).run(
+            context_of(workspace=service.grant(write_paths=("data",))),
+            "shell_run",
+            {"command": "echo x > elsewhere.txt"},
+        )
+    assert not result.is_error
+    assert (service.workspace / "elsewhere.txt").read_text() == "x\n"
 
 
 @pytest.mark.spec("PIP-090")
@@ -278,17 +312,34 @@ async def test_a_hostile_workspace_gets_bounded_answers(service: Service) -> Non
     assert "etc" not in results[8].text
 
 
+@pytest.mark.spec("TLS-022")
 async def test_stopping_ends_what_runs_and_the_process(service: Service) -> None:
+    seconds = f"600.{os.getpid()}"
     async with service.caller() as channel:
         call = await Caller(channel).open(
-            context_of(workspace=service.grant()), "shell_run", {"command": "sleep 600"}
+            context_of(workspace=service.grant()), "shell_run", {"command": f"sleep {seconds}"}
         )
         reading = asyncio.create_task(Caller(channel).finish(call))
-        await asyncio.sleep(0.5)
-        code = await service.end(signal.SIGTERM)
-        with pytest.raises((grpc.aio.AioRpcError, asyncio.CancelledError, AssertionError)):
+        for _ in range(START_SECONDS * 10):
+            if reading.done() or _running("sleep", seconds):
+                break
+            await asyncio.sleep(0.1)
+        assert not reading.done(), reading.result().result.text
+        assert await service.end(signal.SIGTERM) == 0
+        with pytest.raises((grpc.aio.AioRpcError, asyncio.CancelledError)):
             await reading
-    assert code == 0
+    assert not _running("sleep", seconds)
+
+
+def _running(*command: str) -> bool:
+    wanted = b"\0".join(word.encode() for word in command)
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0") == wanted:
+                return True
+        except OSError:
+            continue
+    return False
 
 
 async def test_a_refused_start_says_why(tmp_path: Path) -> None:

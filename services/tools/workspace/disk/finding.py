@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 import threading
@@ -15,15 +16,22 @@ from services.tools.workspace.faults import WorkspaceFault
 from services.tools.workspace.glob_pattern import GlobPattern
 from services.tools.workspace.interfaces import FoundFiles, SearchEnd
 
+# Walks that run at once, over all conversations: each keeps a thread busy.
+_AT_ONCE = 4
+
 
 class DiskFinding:
     """Finds files by name; implements `FileFinding`."""
+
+    def __init__(self) -> None:
+        self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def find(
         self, grant: WorkspaceGrant, wanted: GlobPattern, *, offset: int, count: int, seconds: float
     ) -> FoundFiles:
         """Find the files whose path matches `wanted`, from its fixed prefix on."""
-        return await stoppable(lambda stop: self._find(grant, wanted, offset, count, seconds, stop))
+        async with self._turns:
+            return await stoppable(lambda stop: self._find(grant, wanted, offset, count, seconds, stop))
 
     def _find(
         self,

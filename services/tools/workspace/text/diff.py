@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 LINES = 40
 LINE_CHARS = 300
-# Comparing line by line takes time with the product of both sides.
-_COMPARED = 4_000_000
+# Comparing line by line takes time with the product of both sides, and more when lines repeat.
+_COMPARED = 1_000_000
 _CONTEXT = 3
 
 
@@ -63,7 +63,7 @@ def _common(old: Sequence[str], new: Sequence[str]) -> int:
 
 
 def _compared(old: Sequence[str], new: Sequence[str], start: int) -> list[str]:
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=len(old) > 1000)
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=True)
     lines = []
     for group in matcher.get_grouped_opcodes(_CONTEXT):
         (_, old_from, _, new_from, _), (_, _, old_to, _, new_to) = group[0], group[-1]

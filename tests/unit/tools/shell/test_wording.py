@@ -64,6 +64,6 @@ def test_the_report_says_which_form_why_not_the_other_and_what_is_not_held(local
     )
     sentence = report.sentence(locale)
     assert "no namespaces" in sentence
-    assert "compose.userns.yaml" in sentence
+    assert "deploy/compose.yaml" in sentence
     assert {"en": "changes of mode and times", "vi": "đổi quyền và thời gian"}[locale] in sentence
     assert "bwrap" in SandboxReport(None, "none").sentence(locale)

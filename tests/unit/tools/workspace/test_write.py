@@ -168,7 +168,7 @@ async def test_exactly_one_form_of_the_right_kind(bench: Bench, arguments: dict[
     assert not bench.exists("b")
 
 
-@pytest.mark.spec("FLD-068")
+@pytest.mark.spec("FLD-068", "PIP-071")
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("final", [True, False])
@@ -272,3 +272,17 @@ async def test_a_binding_that_is_not_ours_is_refused(bench: Bench) -> None:
     result = await bench.run("workspace_write", {"path": "n.txt", "content": "x"}, target_state="[1]")
     assert result.is_error
     assert not bench.exists("n.txt")
+
+
+@pytest.mark.spec("FLD-022")
+async def test_what_could_not_be_written_when_asked_is_not_approved(bench: Bench) -> None:
+    bench.put("never-read.txt", "x")
+    files = [{"path": "new.txt", "content": "1"}, {"path": "never-read.txt", "content": "2"}]
+    verdict = await bench.judge("workspace_write", {"files": files})
+    assert isinstance(verdict, NoOpinion)
+    assert "Number 2 failed" in verdict.preview
+    await bench.run("workspace_read", {"path": "never-read.txt"})
+    result = await bench.run("workspace_write", {"files": files}, target_state=verdict.target_state)
+    assert "not part of what was approved" in result.text
+    assert bench.get("never-read.txt") == b"x"
+    assert bench.get("new.txt") == b"1"
