@@ -217,7 +217,7 @@ SMALL = """() => [...document.querySelectorAll("button, a[href], select, input:n
 SCREENS = ["#/", "#/manage/activity", "#/manage/approvals", "#/manage/connections", "#/manage/settings"]
 
 
-@pytest.mark.spec("GTW-259", "FLD-080")
+@pytest.mark.spec("GTW-259")
 @pytest.mark.parametrize("width", [390, 320])
 def test_nothing_scrolls_sideways_on_a_phone(stub: StubCrew, open_page: OpenPage, width: int) -> None:
     page = open_page(**{**phone(), "viewport": {"width": width, "height": 700}})
@@ -278,6 +278,17 @@ def test_the_list_is_a_modal_drawer_on_a_phone(stub: StubCrew, open_page: OpenPa
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(menu).to_be_focused()
     menu.click()
+    page.get_by_role("link", name="Somewhere").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.locator(".page-title")).to_have_text("Somewhere")
+
+
+def test_between_phone_and_desktop_the_list_opens_from_the_icons(stub: StubCrew, open_page: OpenPage) -> None:
+    stub.talk("Somewhere", 2)
+    page = open_page(viewport={"width": 900, "height": 800})
+    expect(page.get_by_role("link", name="Somewhere")).to_have_count(0)
+    expect(page.get_by_role("link", name="Approvals")).to_be_visible()
+    page.get_by_role("button", name="Open the list of conversations").click()
     page.get_by_role("link", name="Somewhere").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.locator(".page-title")).to_have_text("Somewhere")

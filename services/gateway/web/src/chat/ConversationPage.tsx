@@ -9,7 +9,7 @@ import { RunColumn, RunStrip } from "../runs/ConversationRuns";
 import { agentName, agents, conversationList, markSeen } from "../state/crew";
 import { usePhone, useWide } from "../state/media";
 import { go } from "../state/route";
-import { useStore } from "../state/store";
+import { useSelected, useStore } from "../state/store";
 import { useAnnouncements } from "./announcements";
 import { Composer, type ComposerHandle } from "./Composer";
 import { MessageList } from "./MessageList";
@@ -26,10 +26,10 @@ export function ConversationPage({ id, onMenu }: { id: string; onMenu: () => voi
   const t = useText();
   const wide = useWide();
   const phone = usePhone();
-  const state = useStore(thread.state);
+  const conversation = useSelected(thread.state, (state) => state.conversation);
+  const begun = useSelected(thread.state, (state) => state.sent.length > 0);
   const link = useStore(thread.link);
   const listed = useStore(conversationList)?.find((entry) => entry.id === id);
-  const { conversation } = state;
 
   if (link === "missing") {
     return (
@@ -56,7 +56,7 @@ export function ConversationPage({ id, onMenu }: { id: string; onMenu: () => voi
             </div>
           )}
         </header>
-        {conversation || state.sent.length > 0 ? (
+        {conversation || begun ? (
           <MessageList key={id} thread={thread} />
         ) : (
           <Loading lost={link === "lost"} onRetry={thread.refresh} />
@@ -116,7 +116,10 @@ function Loading({ lost, onRetry }: { lost: boolean; onRetry: () => void }) {
 /** What stands under the thread: the request that waits, queued messages, and the composer. */
 function Foot({ thread, wide }: { thread: Thread; wide: boolean }) {
   const t = useText();
-  const state = useStore(thread.state);
+  const conversation = useSelected(thread.state, (state) => state.conversation);
+  const approval = useSelected(thread.state, (state) => state.approval);
+  const running = useSelected(thread.state, (state) => state.running);
+  const queued = useSelected(thread.state, (state) => state.queued);
   const decision = useStore(thread.decision);
   const link = useStore(thread.link);
   const refusal = useStore(thread.refusal);
@@ -124,7 +127,6 @@ function Foot({ thread, wide }: { thread: Thread; wide: boolean }) {
   const composer = useRef<ComposerHandle>(null);
   const [stopping, setStopping] = useState(false);
   const [stopWords, setStopWords] = useState<string | null>(null);
-  const { conversation, approval, running, queued } = state;
   const overBudget = conversation?.over_budget ?? false;
 
   const stop = async () => {
@@ -145,8 +147,8 @@ function Foot({ thread, wide }: { thread: Thread; wide: boolean }) {
   }, [approval, overBudget, t]);
 
   const lastOwn = () =>
-    state.messages.findLast((message) => message.role === "user" && message.author !== "system")?.content ??
-    null;
+    thread.state.get().messages.findLast((message) => message.role === "user" && message.author !== "system")
+      ?.content ?? null;
 
   return (
     <div className="foot">

@@ -6,7 +6,7 @@ import { Icon, Spinner } from "../design/Icon";
 import { usePlural, useText } from "../i18n";
 import { useStore } from "../state/store";
 import { MessageRow } from "./MessageRow";
-import { rowsOf } from "./rows";
+import { liveRow, saidRows } from "./rows";
 import type { Thread } from "./thread";
 
 /** Within this many pixels of the end the view follows (FLD-078). */
@@ -18,7 +18,14 @@ export function MessageList({ thread }: { thread: Thread }) {
   const plural = usePlural();
   const state = useStore(thread.state);
   const loadingEarlier = useStore(thread.loadingEarlier);
-  const rows = useMemo(() => rowsOf(state), [state]);
+  const { messages, sent, notes, outcomes } = state;
+  // A token changes the streamed row alone: the others keep their identity and are not drawn again.
+  const said = useMemo(
+    () => saidRows({ messages, sent, notes, outcomes }),
+    [messages, sent, notes, outcomes],
+  );
+  const live = liveRow(state);
+  const rows = live ? [...said, live] : said;
   const scroller = useRef<HTMLDivElement>(null);
   const inner = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
@@ -60,7 +67,7 @@ export function MessageList({ thread }: { thread: Thread }) {
     } else {
       setBelow(Math.max(0, count - seenMessages.current));
     }
-  }, [count, rows]);
+  }, [count]);
 
   const toEnd = () => {
     following.current = true;

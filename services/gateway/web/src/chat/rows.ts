@@ -17,8 +17,23 @@ export type Row =
   | { kind: "note"; key: string; note: Note }
   | { kind: "live"; key: string; text: string; thinking: boolean };
 
-/** Build the rows. Calls that follow each other without words between them share one list. */
+/** What the rows but the streamed one are built from. */
+export type Said = Pick<ThreadState, "messages" | "sent" | "notes" | "outcomes">;
+
+/** Every row, the one being streamed included. */
 export function rowsOf(state: ThreadState): Row[] {
+  const live = liveRow(state);
+  return live ? [...saidRows(state), live] : saidRows(state);
+}
+
+/** The reply being written, or that work goes on where nothing else says so. */
+export function liveRow({ live, outcomes }: Pick<ThreadState, "live" | "outcomes">): Row | null {
+  if (!live || (!live.text && toolRuns(outcomes))) return null;
+  return { kind: "live", key: "live", text: live.text, thinking: live.thinking };
+}
+
+/** Rows of what has been said. Calls that follow each other without words between them share one list. */
+export function saidRows(state: Said): Row[] {
   const rows: Row[] = [];
   const sent = [...state.sent];
   const notes = [...state.notes];
@@ -55,9 +70,6 @@ export function rowsOf(state: ThreadState): Row[] {
     }
   }
   passed(Infinity);
-  if (state.live && (state.live.text || !toolRuns(state.outcomes))) {
-    rows.push({ kind: "live", key: "live", text: state.live.text, thinking: state.live.thinking });
-  }
   return rows;
 }
 

@@ -4,7 +4,7 @@ import { ConversationPage } from "../chat/ConversationPage";
 import { StartPage } from "../chat/StartPage";
 import { ManagePage } from "../manage/ManagePage";
 import { followCrew } from "../state/crew";
-import { usePhone } from "../state/media";
+import { useNarrowRail, usePhone } from "../state/media";
 import { followHash, route } from "../state/route";
 import { useStore } from "../state/store";
 import { Bars } from "./Bars";
@@ -34,9 +34,10 @@ function Crew() {
   useBadge();
   const place = useStore(route);
   const phone = usePhone();
+  const narrow = useNarrowRail();
   const [drawer, setDrawer] = useState(false);
   const [sheet, setSheet] = useState(false);
-  useShortcuts({ openSheet: () => setSheet(true), openSearch: () => phone && setDrawer(true) });
+  useShortcuts({ openSheet: () => setSheet(true), openSearch: () => narrow && setDrawer(true) });
 
   // A choice in the drawer leads elsewhere: it is done then.
   const [at, setAt] = useState(place);
@@ -51,7 +52,7 @@ function Crew() {
     <div className="app">
       <Bars />
       <div className="columns">
-        {!phone && place.page !== "manage" && <Rail onHelp={() => setSheet(true)} />}
+        {!phone && place.page !== "manage" && <Rail onOpen={openDrawer} onHelp={() => setSheet(true)} />}
         <Boundary key={key}>
           {place.page === "conversation" && (
             <ConversationPage key={place.id} id={place.id} onMenu={openDrawer} />
@@ -60,7 +61,7 @@ function Crew() {
           {place.page === "manage" && <ManagePage section={place.section} item={place.item} />}
         </Boundary>
       </div>
-      {phone && drawer && <RailDrawer onClose={() => setDrawer(false)} onHelp={() => setSheet(true)} />}
+      {narrow && drawer && <RailDrawer onClose={() => setDrawer(false)} onHelp={() => setSheet(true)} />}
       {sheet && <ShortcutSheet onClose={() => setSheet(false)} />}
     </div>
   );

@@ -9,6 +9,7 @@ import { Time } from "../design/Time";
 import { dayOf, type Day } from "../format/time";
 import { useText, type Key } from "../i18n";
 import { useNow } from "../state/clock";
+import { useNarrowRail } from "../state/media";
 import { agents, conversationList, seenMarks, waitingApprovals } from "../state/crew";
 import { hrefOf, route, type Section } from "../state/route";
 import { useStore } from "../state/store";
@@ -21,11 +22,12 @@ const DAYS: [Day, Key][] = [
   ["older", "day.older"],
 ];
 
-export function Rail({ onHelp }: { onHelp: () => void }) {
+/** Between phone and desktop only its icons have room, and the list opens as a drawer. */
+export function Rail({ onOpen, onHelp }: { onOpen: () => void; onHelp: () => void }) {
   const t = useText();
   return (
     <nav className="rail" aria-label={t("rail.label")}>
-      <RailBody onHelp={onHelp} />
+      <RailBody onHelp={onHelp} onOpen={onOpen} />
     </nav>
   );
 }
@@ -62,8 +64,15 @@ export function RailDrawer({ onClose, onHelp }: { onClose: () => void; onHelp: (
   );
 }
 
-function RailBody({ onHelp, onClose }: { onHelp: () => void; onClose?: () => void }) {
+interface RailBodyProps {
+  onHelp: () => void;
+  onOpen?: () => void;
+  onClose?: () => void;
+}
+
+function RailBody({ onHelp, onOpen, onClose }: RailBodyProps) {
   const t = useText();
+  const narrow = useNarrowRail();
   const waiting = useStore(waitingApprovals).length;
   const running = [...useStore(hub.runs).values()].filter((run) => run.status === "running").length;
   return (
@@ -73,6 +82,7 @@ function RailBody({ onHelp, onClose }: { onHelp: () => void; onClose?: () => voi
           <Mark />
           <span className="rail-wide">{t("product.name")}</span>
         </a>
+        {onOpen && narrow && <IconButton icon="menu" label={t("rail.open")} onClick={onOpen} />}
         {onClose && <IconButton icon="close" label={t("common.close")} onClick={onClose} />}
       </header>
       <a
@@ -84,7 +94,7 @@ function RailBody({ onHelp, onClose }: { onHelp: () => void; onClose?: () => voi
         <Icon name="plus" />
         <span className="rail-wide">{t("rail.new")}</span>
       </a>
-      <ConversationList />
+      {(onClose || !narrow) && <ConversationList />}
       <div className="rail-foot">
         <ManageLink section="approvals" icon="hand" words="manage.approvals" count={waiting} attention />
         <ManageLink section="activity" icon="pulse" words="manage.activity" count={running} />

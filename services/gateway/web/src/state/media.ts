@@ -16,5 +16,7 @@ export function useMedia(query: string): boolean {
 export const useWide = () => useMedia("(min-width: 1100px)");
 /** One column; the conversation list is a drawer. */
 export const usePhone = () => useMedia("(max-width: 719.98px)");
+/** The rail has no room for titles: the list of conversations is a drawer. */
+export const useNarrowRail = () => useMedia("(max-width: 1099.98px)");
 /** Fingers: Enter breaks a line there, the button sends. */
 export const useTouch = () => useMedia("(hover: none) and (pointer: coarse)");

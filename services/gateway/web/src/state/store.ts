@@ -28,6 +28,12 @@ export class Store<T> {
   };
 }
 
+/** One part of the store's value: draws only when that part is another. `select` must not make anything. */
+export function useSelected<T, Part>(store: Store<T>, select: (value: T) => Part): Part {
+  const get = () => select(store.get());
+  return useSyncExternalStore(store.subscribe, get, get);
+}
+
 /** The store's value in a component, followed as it changes. */
 export function useStore<T>(store: Store<T>): T {
   return useSyncExternalStore(store.subscribe, store.get, store.get);
