@@ -23,6 +23,7 @@ from services.common.start import StartError
 from services.orchestrator.store.migrate import schema_is_current
 
 _SECONDS = 5.0
+_PREFIX = "MY_AGENT_"
 # Read by the command line alone.
 _OTHER_VARIABLES = frozenset(
     {"MY_AGENT_HOME", "MY_AGENT_TOKEN", "MY_AGENT_VARIABLES_FD", "MY_AGENT_MIGRATION_DATABASE_URL"}
@@ -65,10 +66,12 @@ def misspelt(environ: Mapping[str, str]) -> Iterator[Finding]:
         known |= {f"MY_AGENT_{name.upper()}" for name in model.model_fields}
     for info in CrewConfig.model_fields.values():
         known |= {mark.name for mark in info.metadata if isinstance(mark, FromEnvironment)}
-    for name in sorted(name for name in environ if name.startswith("MY_AGENT_") and name not in known):
-        near = difflib.get_close_matches(name, known, n=1)
+    for name in sorted(name for name in environ if name.startswith(_PREFIX) and name not in known):
+        # Without the prefix, which would make everything look alike.
+        names = {other.removeprefix(_PREFIX): other for other in known}
+        near = difflib.get_close_matches(name.removeprefix(_PREFIX), names, n=1)
         if near:
-            yield note("variable_near", variable=name, nearest=near[0])
+            yield note("variable_near", variable=name, nearest=names[near[0]])
         else:
             yield note("variable", variable=name)
 

@@ -123,9 +123,10 @@ def _sentence(ended: ProgramEnded, layout: Layout) -> str:
         return ended.sentence
     return texts().text(
         language(),
-        "error.up.ended",
+        "error.up.not_ready" if ended.status is None else "error.up.ended",
         name=ended.name,
         status=ended.status,
+        seconds=int(READY_SECONDS),
         log=layout.logs / f"{ended.name}.log",
         words=" ".join(ended.words[-1:])[:400] or "-",
     )

@@ -20,6 +20,8 @@ from services.cli.supervisor.programs import Program
 
 # How long a child that ended is waited for before it is started again; the last one repeats.
 BACKOFF_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0)
+# The longest wait for a child that was ready in its last life: what was begun is to go on within 20 s.
+READY_BACKOFF_SECONDS = 5.0
 # After so many ends in a row a start is given up.
 START_ATTEMPTS = 4
 # A child that was ready for so long is a good one: its next end counts as the first.
@@ -35,16 +37,16 @@ class Stopped(Exception):
 
 
 class ProgramEnded(Exception):
-    """A program ended before it was ready.
+    """A program ended before it was ready, or was not ready in time.
 
     Args:
         name: Which one.
-        status: Exit code, or the negative number of the signal that killed it.
+        status: Exit code, or the negative number of the signal that killed it; None while it runs.
         sentence: What it said about it; empty when it said nothing.
         words: The last lines of its log.
     """
 
-    def __init__(self, name: str, status: int, sentence: str, words: Sequence[str]) -> None:
+    def __init__(self, name: str, status: int | None, sentence: str, words: Sequence[str]) -> None:
         super().__init__(name, status)
         self.name = name
         self.status = status
@@ -252,6 +254,8 @@ class Supervisor:
         if child.ready and lived >= STABLE_SECONDS:
             child.failures = 0
         delay = BACKOFF_SECONDS[min(child.failures, len(BACKOFF_SECONDS) - 1)]
+        if child.ready:
+            delay = min(delay, READY_BACKOFF_SECONDS)
         child.failures += 1
         child.pid = 0
         child.status = status
@@ -278,7 +282,7 @@ class Supervisor:
                 raise self._ended(child)
 
     def _ended(self, child: _Child) -> ProgramEnded:
-        return ProgramEnded(child.program.name, child.status or 0, child.sentence, child.log.tail(5))
+        return ProgramEnded(child.program.name, child.status, child.sentence, child.log.tail(5))
 
     def _end(self, children: Sequence[_Child], seconds: float) -> None:
         deadline = time.monotonic() + seconds

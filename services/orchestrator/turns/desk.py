@@ -5,20 +5,28 @@ Servicers, the web's and automation's alike, go through this and nothing else.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+import structlog
 from crew.v1 import events_pb2
 
 from services.common.errors import NotFound
 from services.orchestrator.store import conversations, queue, runs
 from services.orchestrator.store.pool import Database
+from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.decisions import Decided, Decisions
 from services.orchestrator.turns.inbound import Inbound, Joined, Opened
 from services.orchestrator.turns.runner import STOP_SECONDS, TurnRunner
 from services.orchestrator.turns.stream import Streams, TurnStream
 from services.orchestrator.turns.upkeep import Upkeep
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,7 @@ class TurnDesk:
         upkeep: Knows this process's instance and reaches the others.
         streams: Where running turns are watched.
         activity: Told of conversations that got a title.
+        space: Whether there is room for a turn.
     """
 
     def __init__(
@@ -53,6 +62,7 @@ class TurnDesk:
         upkeep: Upkeep,
         streams: Streams,
         activity: Activity,
+        space: Space,
     ) -> None:
         self._database = database
         self._inbound = inbound
@@ -61,6 +71,8 @@ class TurnDesk:
         self._upkeep = upkeep
         self.streams = streams
         self._activity = activity
+        self._begun: set[asyncio.Task[Any]] = set()
+        self._space = space
 
     async def send(
         self, conversation_id: str, text: str, *, source: str, request_id: str | None = None
@@ -68,8 +80,13 @@ class TurnDesk:
         """Take a message in; the stream is the turn's, or holds one ``queued`` event.
 
         Raises:
+            StoreFull: There is no room; the message was not stored (FLD-051).
             CrewError: See `Inbound.send`.
         """
+        self._space.require()
+        return await self._to_its_end(self._send(conversation_id, text, source, request_id))
+
+    async def _send(self, conversation_id: str, text: str, source: str, request_id: str | None) -> TurnStream:
         accepted = await self._inbound.send(
             conversation_id, text, source=source, request_id=request_id, instance=self._upkeep.instance
         )
@@ -119,6 +136,9 @@ class TurnDesk:
         Raises:
             NotFound: No such conversation.
         """
+        return await self._to_its_end(self._stop(conversation_id))
+
+    async def _stop(self, conversation_id: str) -> Stopped:
         async with self._database.transaction() as connection:
             if await conversations.lock(connection, conversation_id) is None:
                 raise NotFound("NO_CONVERSATION", "error.no_conversation", id=conversation_id)
@@ -136,16 +156,20 @@ class TurnDesk:
         """Approve or deny; the stream is the resumed turn's.
 
         Raises:
+            StoreFull: There is no room; the request still waits.
             CrewError: See `Decisions.decide`.
         """
-        return self._resumed(
-            await self._decisions.decide(
-                approval_id,
-                conversation_id=conversation_id,
-                approve=approve,
-                always=always,
-                by=by,
-                instance=self._upkeep.instance,
+        self._space.require()
+        return await self._to_its_end(
+            self._resumed(
+                self._decisions.decide(
+                    approval_id,
+                    conversation_id=conversation_id,
+                    approve=approve,
+                    always=always,
+                    by=by,
+                    instance=self._upkeep.instance,
+                )
             )
         )
 
@@ -155,20 +179,38 @@ class TurnDesk:
         """Answer a question; the stream is the resumed turn's.
 
         Raises:
+            StoreFull: There is no room; the question still waits.
             CrewError: See `Decisions.answer`.
         """
-        return self._resumed(
-            await self._decisions.answer(
-                approval_id,
-                conversation_id=conversation_id,
-                answer=answer,
-                by=by,
-                instance=self._upkeep.instance,
+        self._space.require()
+        return await self._to_its_end(
+            self._resumed(
+                self._decisions.answer(
+                    approval_id,
+                    conversation_id=conversation_id,
+                    answer=answer,
+                    by=by,
+                    instance=self._upkeep.instance,
+                )
             )
         )
 
-    def _resumed(self, decided: Decided) -> TurnStream:
+    async def _resumed(self, deciding: Coroutine[Any, Any, Decided]) -> TurnStream:
+        decided = await deciding
         return self._runner.start(decided.claim, decided.run, decided.conversation)
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Go on although the caller leaves: what was committed has its turn started."""
+        task = asyncio.ensure_future(work)
+        self._begun.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._begun.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Nobody may be left to be told.
+            log.debug("request_refused", error=type(error).__name__)
 
     async def _final(self, conversation_id: str, run_id: str) -> TurnStream:
         """The last event of a turn that is over, from its record (GTW-080)."""

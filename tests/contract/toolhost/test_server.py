@@ -358,7 +358,7 @@ async def test_a_fault_the_tool_explains_is_an_error_result(caller: Caller, prob
     )
 
 
-@pytest.mark.spec("TLS-028")
+@pytest.mark.spec("TLS-028", "PIP-051")
 async def test_an_unexpected_fault_gives_its_type_and_keeps_its_text(
     caller: Caller, probe: Probe, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:

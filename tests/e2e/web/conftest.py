@@ -62,7 +62,9 @@ def contexts(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
         context.on("weberror", lambda error: faults.append(str(error.error)))
         context.on(
             "console",
-            lambda message: faults.append(message.text) if "Content Security Policy" in message.text else None,
+            lambda message: (
+                faults.append(message.text) if "Content Security Policy" in message.text else None
+            ),
         )
         made.append(context)
         return context

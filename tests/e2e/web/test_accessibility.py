@@ -132,7 +132,14 @@ def test_a_screen_reader_is_told_once_of_work_replies_and_requests(stub: StubCre
           }
         }"""
     )
-    stub.plan(plan(Hold("go"), Text("It is " + "x" * 300), Call("shell_run", {"command": "ls"}), Ask("w", {}, "Write a.md")))
+    stub.plan(
+        plan(
+            Hold("go"),
+            Text("It is " + "x" * 300),
+            Call("shell_run", {"command": "ls"}),
+            Ask("w", {}, "Write a.md"),
+        )
+    )
     say(page, "Work")
     page.wait_for_function("() => window.told.length > 0")
     stub.release("go")

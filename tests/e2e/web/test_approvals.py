@@ -37,7 +37,9 @@ def ask(stub: StubCrew, page: Page, request: Ask | Question) -> None:
 def test_a_request_says_what_who_and_until_when_and_approval_goes_on(stub: StubCrew, page: Page) -> None:
     ask(stub, page, WRITE)
     card = page.locator(".approval")
-    expect(card.get_by_role("heading")).to_have_text("Edit notes.md, 1 line changed, in the workspace of Pong")
+    expect(card.get_by_role("heading")).to_have_text(
+        "Edit notes.md, 1 line changed, in the workspace of Pong"
+    )
     expect(card).to_contain_text("Pong")
     expect(card).to_contain_text("Do it")
     expect(card.locator(".time-left")).to_contain_text("left")
@@ -119,7 +121,9 @@ def test_a_failed_decision_says_so_on_the_card_and_can_be_pressed_again(stub: St
 
 
 @pytest.mark.spec("GTW-227", "GTW-283", "GTW-264")
-def test_a_decision_in_another_tab_closes_the_card_here_and_the_title_counts(stub: StubCrew, page: Page) -> None:
+def test_a_decision_in_another_tab_closes_the_card_here_and_the_title_counts(
+    stub: StubCrew, page: Page
+) -> None:
     ask(stub, page, WRITE)
     expect(page).to_have_title("(1) Crew")
     other = page.context.new_page()
@@ -189,5 +193,6 @@ def test_endless_arguments_scroll_and_the_buttons_stay_in_view(stub: StubCrew, p
     ask(stub, page, Ask("workspace_write", {"path": "a.md", "content": text}, "Write a.md, 400 lines"))
     expect(page.locator(".approval").get_by_role("button", name="Approve")).to_be_in_viewport()
     box = page.locator(".approval-scroll").bounding_box()
-    assert box is not None and box["height"] <= 0.55 * 900
+    assert box is not None
+    assert box["height"] <= 0.55 * 900
     expect(page.locator(".approval-scroll")).to_contain_text("line 399")

@@ -33,7 +33,9 @@ def test_the_end_of_a_turn_sets_the_spend_in_header_and_run_card(stub: StubCrew,
 
 
 @pytest.mark.spec("GTW-228", "TRN-304")
-def test_a_run_shows_its_steps_with_unknown_prices_and_reasons_of_failures(stub: StubCrew, page: Page) -> None:
+def test_a_run_shows_its_steps_with_unknown_prices_and_reasons_of_failures(
+    stub: StubCrew, page: Page
+) -> None:
     stub.plan(
         plan(
             Call("workspace_read", {"path": "a.md"}, "text", ms=4),
@@ -79,7 +81,9 @@ def test_failed_calls_are_open_and_whole_and_done_ones_folded(stub: StubCrew, pa
 
 @pytest.mark.spec("GTW-237", "GTW-075", "FLD-076")
 def test_a_reload_in_the_middle_of_a_turn_goes_on_watching(stub: StubCrew, page: Page) -> None:
-    stub.plan(plan(Text("One. "), Call("shell_run", {"command": "ls"}, "a", hold="call"), Text("Two."), Hold("end")))
+    stub.plan(
+        plan(Text("One. "), Call("shell_run", {"command": "ls"}, "a", hold="call"), Text("Two."), Hold("end"))
+    )
     say(page, "Work")
     expect(page.locator(".call-running")).to_be_visible()
     page.reload()
@@ -150,7 +154,9 @@ def test_stop_ends_the_turn_and_gives_waiting_words_back_in_order(stub: StubCrew
 
 
 @pytest.mark.spec("GTW-223")
-@pytest.mark.parametrize(("status", "words"), [(413, "over 200,000 characters"), (429, "Twenty wait"), (503, "down")])
+@pytest.mark.parametrize(
+    ("status", "words"), [(413, "over 200,000 characters"), (429, "Twenty wait"), (503, "down")]
+)
 def test_a_refused_send_takes_its_bubble_back_and_leaves_the_words(
     stub: StubCrew, page: Page, status: int, words: str
 ) -> None:
@@ -206,7 +212,9 @@ def test_drafts_are_kept_for_each_conversation_across_reloads(stub: StubCrew, pa
     expect(box).to_have_value("for one")
     expect(box).to_have_attribute("placeholder", "Message Pong…")
     short = box.bounding_box()
-    assert tall is not None and short is not None and tall["height"] > short["height"] * 2
+    assert tall is not None
+    assert short is not None
+    assert tall["height"] > short["height"] * 2
 
 
 @pytest.mark.spec("FLD-079", "GTW-219")
@@ -298,17 +306,22 @@ def test_older_messages_move_nothing_under_the_reader(stub: StubCrew, page: Page
         page.get_by_role("button", name="Load earlier").evaluate("button => button.click()")
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     after = anchor.bounding_box()
-    assert before is not None and after is not None
+    assert before is not None
+    assert after is not None
     assert abs(after["y"] - before["y"]) < 3
 
 
 @pytest.mark.spec("GTW-234")
-def test_a_picture_of_another_site_loads_after_a_tap_and_sends_no_referrer(stub: StubCrew, page: Page) -> None:
+def test_a_picture_of_another_site_loads_after_a_tap_and_sends_no_referrer(
+    stub: StubCrew, page: Page
+) -> None:
     asked: list[dict[str, str]] = []
 
     def answer(route, request) -> None:  # type: ignore[no-untyped-def]
         asked.append(request.headers)
-        route.fulfill(status=200, content_type="image/svg+xml", body="<svg xmlns='http://www.w3.org/2000/svg'/>")
+        route.fulfill(
+            status=200, content_type="image/svg+xml", body="<svg xmlns='http://www.w3.org/2000/svg'/>"
+        )
 
     page.route("https://pictures.example/**", answer)
     stub.plan(plan(Text("See ![a cat](https://pictures.example/cat.svg?me=1)")))
@@ -326,7 +339,11 @@ def test_a_picture_of_another_site_loads_after_a_tap_and_sends_no_referrer(stub:
 
 @pytest.mark.spec("GTW-234")
 def test_what_a_model_writes_never_becomes_markup(stub: StubCrew, page: Page) -> None:
-    stub.plan(plan(Text("<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script> end")))
+    stub.plan(
+        plan(
+            Text("<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script> end")
+        )
+    )
     say(page, "Attack")
     expect(page.locator(".reply")).to_contain_text("<script>")
     assert page.locator(".reply img, .reply script").count() == 0
@@ -354,7 +371,11 @@ def test_activity_is_a_column_or_a_strip_and_never_both(stub: StubCrew, open_pag
 @pytest.mark.spec("GTW-218")
 def test_options_change_the_conversation_and_revoke_what_was_allowed(stub: StubCrew, page: Page) -> None:
     talk = stub.talk("Plain", 2)
-    stub.look(lambda api: api.state.talks[talk].head.update(auto_approve=["workspace_write", "shell_run:git status"]))
+    stub.look(
+        lambda api: api.state.talks[talk].head.update(
+            auto_approve=["workspace_write", "shell_run:git status"]
+        )
+    )
     page.goto(f"{stub.address}/#/c/{talk}")
     page.get_by_role("button", name="Options").click()
     page.get_by_role("switch", name="Autonomous").click()

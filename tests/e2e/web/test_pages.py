@@ -16,7 +16,9 @@ from .stub.server import StubCrew
 MESSY = "https://example.org/" + "very-long-path-without-a-break/" * 12
 PLAN = plan(
     Call("shell_run", {"command": "grep -r " + "x" * 200}, "y" * 800, ok=False),
-    Text(f"See {MESSY}\n\n| a | b | c | d | e |\n|-|-|-|-|-|\n| {'w' * 60} | 2 | 3 | 4 | 5 |\n\n```\n{'z' * 300}\n```"),
+    Text(
+        f"See {MESSY}\n\n| a | b | c | d | e |\n|-|-|-|-|-|\n| {'w' * 60} | 2 | 3 | 4 | 5 |\n\n```\n{'z' * 300}\n```"
+    ),
 )
 
 
@@ -27,7 +29,9 @@ def test_the_script_of_the_chat_stays_under_a_quarter_megabyte() -> None:
 
 
 @pytest.mark.spec("GTW-214")
-def test_conversations_stand_under_their_day_and_delegated_ones_nowhere(stub: StubCrew, open_page: OpenPage) -> None:
+def test_conversations_stand_under_their_day_and_delegated_ones_nowhere(
+    stub: StubCrew, open_page: OpenPage
+) -> None:
     stub.talk("Fresh", 2)
     stub.talk("Ancient", 2, timedelta(days=9))
     child = stub.talk("Child", 2)
@@ -90,7 +94,9 @@ def test_an_unknown_conversation_and_an_unknown_run_say_so(stub: StubCrew, page:
 
 
 @pytest.mark.spec("GTW-252")
-def test_settings_show_values_with_their_source_and_manage_tokens(stub: StubCrew, open_page: OpenPage) -> None:
+def test_settings_show_values_with_their_source_and_manage_tokens(
+    stub: StubCrew, open_page: OpenPage
+) -> None:
     page = open_page("#/manage/settings")
     row = page.get_by_role("row", name=re.compile("approval_ttl_seconds"))
     expect(row).to_contain_text("600")
@@ -113,8 +119,10 @@ def test_settings_show_values_with_their_source_and_manage_tokens(stub: StubCrew
 def test_connections_show_services_routes_hosts_and_keys(open_page: OpenPage) -> None:
     page = open_page("#/manage/connections")
     expect(page.get_by_role("region", name="Services")).to_contain_text("orchestrator")
-    expect(page.get_by_role("region", name="Model routes")).to_contain_text("Nothing listens on 127.0.0.1:11434.")
-    expect(page.get_by_role("region", name="Tool hosts")).to_contain_text("Landlock and seccomp")
+    expect(page.get_by_role("region", name="Model routes")).to_contain_text(
+        "Nothing listens on 127.0.0.1:11434."
+    )
+    expect(page.get_by_role("region", name="Tool hosts")).to_contain_text("Kept apart by the system")
     expect(page.get_by_role("region", name="Keys")).to_contain_text("OPENAI_API_KEYnot set")
 
 
@@ -148,7 +156,9 @@ def test_login_and_a_session_that_ends_keep_the_draft(stub: StubCrew, open_page:
     expect(page.locator(".composer-text")).to_have_value("half a thought")
 
 
-def test_the_one_time_link_sets_the_password_and_leaves_the_address(stub: StubCrew, open_page: OpenPage) -> None:
+def test_the_one_time_link_sets_the_password_and_leaves_the_address(
+    stub: StubCrew, open_page: OpenPage
+) -> None:
     stub.look(lambda api: setattr(api, "setup_token", "once-7f3a"))
     page = open_page("#/setup/once-7f3a")
     expect(page.get_by_label("New password")).to_be_visible()
@@ -277,7 +287,11 @@ def test_the_installed_app_finds_its_icons(stub: StubCrew, page: Page) -> None:
         ("512x512", None),
         ("512x512", "maskable"),
     }
-    for name in ["favicon.svg", "apple-touch-icon.png", *(icon["src"].lstrip("/") for icon in manifest["icons"])]:
+    for name in [
+        "favicon.svg",
+        "apple-touch-icon.png",
+        *(icon["src"].lstrip("/") for icon in manifest["icons"]),
+    ]:
         answer = page.request.get(f"{stub.address}/{name}")
         assert answer.ok
         assert answer.headers["content-type"].startswith("image/"), name

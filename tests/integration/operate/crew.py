@@ -13,7 +13,7 @@ from pathlib import Path
 
 CODE = """
 import os, sys
-from services.cli.native.crew import up
+from services.cli.native import crew
 from services.cli.native.environment import handed_over, plain, start_again
 from services.cli.native.programs import Service
 from services.common.start import StartError
@@ -21,10 +21,11 @@ from tests.fixtures.services import SmallSettings
 
 variables = os.memfd_create("variables")
 os.write(variables, b'{"OPENAI_API_KEY": "sk-not-for-everybody", "PATH": "/usr/bin"}')
+crew.READY_SECONDS = float(os.environ.get("READY_SECONDS", crew.READY_SECONDS))
 names = sys.argv[1].split(",")
 services = [Service(name, "tests.fixtures.services", SmallSettings) for name in names]
 try:
-    sys.exit(up(dict(os.environ), variables, services))
+    sys.exit(crew.up(dict(os.environ), variables, services))
 except StartError as error:
     print(error, file=sys.stderr)
     sys.exit(1)

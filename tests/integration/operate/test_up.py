@@ -27,20 +27,12 @@ def layout_of(root: Path) -> Layout:
     return Layout(root / "home", root / "run")
 
 
-@pytest.mark.spec("AGT-006")
 def test_the_first_start_makes_the_home_and_the_second_uses_it(root: Path) -> None:
     with running_crew(root) as crew:
         assert crew.stop() == 0
         assert "Making the database" in crew.output
     home = root / "home"
-    assert {path.name for path in home.iterdir()} >= {
-        "config.yaml",
-        "agent.yaml",
-        "users",
-        "workspace",
-        "agents",
-    }
-    assert (home / "users" / "owner").is_dir()
+    assert {path.name for path in home.iterdir()} >= {"logs", "backups", "secrets", "postgres"}
     assert home.stat().st_mode & 0o777 == 0o700
     with running_crew(root) as crew:
         assert "Making the database" not in crew.output
@@ -207,3 +199,12 @@ def test_what_a_killed_first_start_left_of_the_database_is_made_anew(root: Path)
     with running_crew(root) as crew:
         assert crew.stop() == 0
     assert not half.exists()
+
+
+def test_a_service_that_is_never_ready_is_named_and_everything_stopped(root: Path) -> None:
+    (root / "run" / "hang").mkdir(parents=True)
+    (root / "run" / "hang" / "tools").touch()
+    with running_crew(root, ready=False, READY_SECONDS="2") as crew:
+        assert crew.process.wait(60) == 1
+        assert "tools was not ready within 2 s" in crew.output
+    assert "database system is shut down" in (root / "home/logs/postgres.log").read_text()

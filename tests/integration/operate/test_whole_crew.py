@@ -72,6 +72,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
         crew.process.wait(30)
 
 
+@pytest.mark.spec("AGT-006")
+@pytest.mark.timeout(300)
+def test_the_first_start_makes_a_home_without_any_profile(whole: Whole) -> None:
+    made = {path.name for path in whole.home.iterdir()}
+    assert made >= {"config.yaml", "agent.yaml", "users", "workspace", "agents"}
+    assert (whole.home / "users" / "owner").is_dir()
+    assert whole.stop() == 0
+
+
 @pytest.mark.timeout(300)
 def test_every_process_killed_once_is_back_and_the_crew_answers(whole: Whole) -> None:
     wait_until(whole.healthy)

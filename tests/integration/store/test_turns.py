@@ -58,12 +58,12 @@ async def test_a_dead_owner_is_known_at_once_and_a_living_one_keeps_its_turn(sto
     await dying.close()
     async with store.transaction() as connection:
         taken = await turns.take_over(connection, heir.number)
-    assert [(found.conversation_id, stop) for found, stop in taken] == [(lost, False)]
+    assert [(found.claim.conversation_id, found.stop_requested) for found in taken] == [(lost, False)]
     assert before is not None
     async with store.transaction() as connection:
         with pytest.raises(ClaimLost):
             await turns.hold(connection, before)
-        await turns.hold(connection, taken[0][0])
+        await turns.hold(connection, taken[0].claim)
     await living.close()
     await heir.close()
 
@@ -89,7 +89,7 @@ async def test_two_heirs_share_what_a_dead_owner_left(store: Database) -> None:
 
     async def take(heir: Instance) -> list[str]:
         async with store.transaction() as connection:
-            return [found.conversation_id for found, _ in await turns.take_over(connection, heir.number)]
+            return [one.claim.conversation_id for one in await turns.take_over(connection, heir.number)]
 
     first, second = await asyncio.gather(*(take(heir) for heir in heirs))
     rest = [await take(heir) for heir in heirs]

@@ -107,7 +107,7 @@ async def test_describe_gives_the_catalogue_in_its_order(service: Service) -> No
 async def test_nobody_gets_in_without_the_token_of_the_direction(service: Service) -> None:
     async with DirectedChannel(service.address, token="x" * 43) as channel:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await Caller(channel).run(context_of(service.workspace), "workspace_list", {})
+            await Caller(channel).stub.Describe(pb.DescribeRequest())
     assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
 
 
@@ -163,6 +163,40 @@ async def test_a_host_called_directly_keeps_its_walls(service: Service) -> None:
             assert "path" in result.text
     assert outside.read_text() == "secret"
     assert sorted(os.listdir(service.workspace)) == ["browser", "data", "link"]
+
+
+async def test_programs_that_are_handed_descriptors_all_live(service: Service) -> None:
+    """Many short programs in a process full of gRPC's threads."""
+    (service.workspace / "n.txt").write_text("needle\n")
+    async with service.caller() as channel:
+        caller = Caller(channel)
+        for number in range(25):
+            searched, commanded = await asyncio.gather(
+                caller.run(
+                    context_of(call_id=f"g{number}", workspace=service.grant()),
+                    "workspace_grep",
+                    {"pattern": "needle"},
+                ),
+                caller.run(
+                    context_of(call_id=f"s{number}", workspace=service.grant()),
+                    "shell_run",
+                    {"command": "echo lives"},
+                ),
+            )
+            assert "n.txt:1: needle" in searched.text
+            assert "lives" in commanded.text
+
+
+@pytest.mark.spec("TLS-214", "TLS-197")
+async def test_write_paths_are_for_file_tools_alone(service: Service) -> None:
+    async with service.caller() as channel:
+        result = await Caller(channel).run(
+            context_of(workspace=service.grant(write_paths=("data",))),
+            "shell_run",
+            {"command": "echo x > elsewhere.txt"},
+        )
+    assert not result.is_error
+    assert (service.workspace / "elsewhere.txt").read_text() == "x\n"
 
 
 @pytest.mark.spec("PIP-090")

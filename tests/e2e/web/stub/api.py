@@ -227,7 +227,7 @@ class Api:
             sent = 0
             while True:
                 async with self.state.changed:
-                    await self.state.changed.wait_for(lambda: len(turn.events) > sent or turn.over)
+                    await self.state.changed.wait_for(lambda seen=sent: len(turn.events) > seen or turn.over)
                     fresh, over = turn.events[sent:], turn.over
                 for told in fresh:
                     sent += 1
@@ -379,8 +379,8 @@ class Api:
                         "HostState",
                         name="tools",
                         reachable=True,
-                        isolation="landlock",
-                        isolation_note="Kernel 6.18, ABI 7; files, sockets and signals are kept inside.",
+                        isolation="os",
+                        isolation_note="Sandboxed commands run under Landlock and seccomp, proven at the start.",
                         tools=["workspace_list", "workspace_read", "workspace_write", "shell_run"],
                     )
                 ],

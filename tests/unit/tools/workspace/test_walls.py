@@ -214,10 +214,10 @@ def test_names_longer_than_a_disk_takes_are_refused() -> None:
     assert relative_path(grant, "a" * 255) == "a" * 255
 
 
-@pytest.mark.spec("TLS-199")
-async def test_a_call_without_a_root_reaches_nothing(bench: Bench) -> None:
-    bench.context = type(bench.context)("default", "c1", "r1", "k0", WorkspaceGrant(root=""))
-    if bench.memory is not None:
-        pytest.skip("a root is a matter of the disk")
-    for tool, result in (await everywhere(bench, "x")).items():
-        assert result.is_error, tool
+@pytest.mark.spec("PIP-127")
+async def test_a_call_without_a_root_reaches_nothing(disk: Bench) -> None:
+    for root in ("", "relative", "."):
+        disk.context = type(disk.context)("default", "c1", "r1", "k0", WorkspaceGrant(root=root))
+        for tool, result in (await everywhere(disk, "x")).items():
+            assert result.is_error, (tool, root)
+            assert result.refused, (tool, root)

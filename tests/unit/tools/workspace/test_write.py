@@ -168,7 +168,7 @@ async def test_exactly_one_form_of_the_right_kind(bench: Bench, arguments: dict[
     assert not bench.exists("b")
 
 
-@pytest.mark.spec("FLD-068")
+@pytest.mark.spec("FLD-068", "PIP-071")
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("final", [True, False])

@@ -6,7 +6,7 @@ import { useText } from "../i18n";
 
 /** A reason with what it quotes set apart. */
 function Reason({ text }: { text: string }) {
-  return text.split(/(`[^`]+`)/).map((part, index) =>
+  return text.split(/(`[^`]+`|“[^”]+”)/).map((part, index) =>
     index % 2 === 1 ? (
       <code key={index}>
         <Revealed text={part.slice(1, -1)} />

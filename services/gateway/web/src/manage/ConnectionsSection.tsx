@@ -136,11 +136,12 @@ function RouteRow({ place, route, state }: { place: number; route: string; state
   );
 }
 
-/** How strongly a host keeps a command apart, in words; others are shown as the host says them. */
+/** How strongly a host keeps what it starts apart, in words; others are shown as the host says them. */
 const ISOLATION: Record<string, Key> = {
-  bubblewrap: "isolation.bubblewrap",
-  landlock: "isolation.landlock",
   none: "isolation.none",
+  os: "isolation.os",
+  container: "isolation.container",
+  vm: "isolation.vm",
 };
 
 function HostRow({ host }: { host: HostState }) {

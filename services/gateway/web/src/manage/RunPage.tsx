@@ -6,7 +6,7 @@ import { money } from "../format/money";
 import { duration, exact } from "../format/time";
 import { useLanguage, useText } from "../i18n";
 import { RunIcon } from "../runs/RunCard";
-import { nowDoing, sourceWord, statusWord, summaryOf } from "../runs/run-words";
+import { beganAt, nowDoing, sourceWord, statusWord, summaryOf } from "../runs/run-words";
 import { Timeline } from "../runs/Timeline";
 import { useNow } from "../state/clock";
 import { agentName } from "../state/crew";
@@ -56,9 +56,7 @@ export function RunPage({ id }: { id: string }) {
             <Fact name={t("run.fact.started")} value={exact(run.started_at, language)} />
             <Fact
               name={t("run.fact.took")}
-              value={duration(
-                (run.finished_at ? Date.parse(run.finished_at) : now) - Date.parse(run.started_at),
-              )}
+              value={duration((run.finished_at ? Date.parse(run.finished_at) : now) - beganAt(run))}
             />
             <Fact
               name={t("run.fact.cost")}

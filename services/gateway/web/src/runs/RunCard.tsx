@@ -11,7 +11,7 @@ import { money } from "../format/money";
 import { duration, elapsed } from "../format/time";
 import { useText } from "../i18n";
 import { useNow } from "../state/clock";
-import { nowDoing, statusWord, summaryOf } from "./run-words";
+import { beganAt, nowDoing, statusWord, summaryOf } from "./run-words";
 import { Timeline } from "./Timeline";
 
 interface Props {
@@ -85,7 +85,7 @@ export function RunFigures({ run }: { run: Run }) {
       {live ? (
         <Elapsed since={run.started_at} />
       ) : (
-        run.finished_at && <span>{duration(Date.parse(run.finished_at) - Date.parse(run.started_at))}</span>
+        run.finished_at && <span>{duration(Date.parse(run.finished_at) - beganAt(run))}</span>
       )}
       {live && steps.length > 0 && (
         <span>

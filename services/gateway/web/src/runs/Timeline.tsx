@@ -63,7 +63,11 @@ const Step = memo(function Step({ step, live }: { step: RunStep; live: boolean }
         )}
         <StepFigures step={step} />
         {reason && <p className="step-reason">{reason}</p>}
-        {step.text && <p className="step-text">{step.text}</p>}
+        {step.text && (
+          <p className="step-text">
+            {step.kind === "tool" ? t("approvals.decided_by", { who: step.text }) : step.text}
+          </p>
+        )}
         {open && (
           <div className="step-detail">
             <Arguments value={step.arguments} />

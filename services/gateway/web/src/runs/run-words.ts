@@ -39,6 +39,11 @@ export function nowDoing(run: Run, t: Text): string {
   return t("run.now.working");
 }
 
+/** When a run began, in milliseconds: its own start is told in whole seconds, that of its first step is not. */
+export function beganAt(run: Run): number {
+  return Math.max(Date.parse(run.started_at), Date.parse(run.steps[0]?.started_at ?? run.started_at));
+}
+
 const SOURCES: Record<string, Key> = {
   chat: "run.source.chat",
   web: "run.source.chat",
@@ -74,7 +79,7 @@ export function badgeOf(step: RunStep, t: Text): { word: string; tone: Tone } | 
   const key = VERDICTS[verdict];
   if (["refused", "denied", "expired"].includes(verdict) && key) return { word: t(key), tone: "bad" };
   if (step.ok === false) return { word: t("verdict.failed"), tone: "bad" };
-  if (verdict === "asked" && step.ok === null) return { word: t("verdict.asked"), tone: "wait" };
+  if (verdict === "asked" && step.ms === null) return { word: t("verdict.asked"), tone: "wait" };
   return key ? { word: t(key), tone: verdict === "approved" ? "good" : "calm" } : null;
 }
 
