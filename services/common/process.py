@@ -14,6 +14,9 @@ from services.common.wording import Locale, locale_of
 
 # Exit code of a start that was refused with a sentence: starting again at once would not help.
 REFUSED = 78
+# To hand descriptors to a program uvloop runs Python between fork and exec, where gRPC's threads are
+# gone: one child in five died of it. asyncio's own loop executes the program at once.
+_PLAIN_LOOP = frozenset({"tools"})
 
 
 class ServiceSettings(Protocol):
@@ -71,21 +74,21 @@ def run_service(
         settings = settings_type.from_environment(environ)
         locale = settings.locale
         logging.configure(name, secrets=settings.secret_values())
-        _run(serve(settings, ready=ready, stop=(stop := asyncio.Event())), stop)
+        _run(name, serve(settings, ready=ready, stop=(stop := asyncio.Event())), stop)
     except StartError as error:
         (refused or _print)(error.text(locale))
         return REFUSED
     return 0
 
 
-def _run(serving: Awaitable[None], stop: asyncio.Event) -> None:
+def _run(name: str, serving: Awaitable[None], stop: asyncio.Event) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         await serving
 
-    if sys.platform == "win32":
+    if sys.platform == "win32" or name in _PLAIN_LOOP:
         asyncio.run(main())
         return
     import uvloop

@@ -33,8 +33,8 @@ from services.orchestrator.api.approvals import ApprovalsServicer
 from services.orchestrator.api.auth import AuthServicer
 from services.orchestrator.api.conversations import ConversationsServicer
 from services.orchestrator.api.crew import CrewServicer
+from services.orchestrator.api.outage import DatabaseOutage
 from services.orchestrator.api.runs import RunsServicer
-from services.orchestrator.api.store_faults import StoreFaults
 from services.orchestrator.api.system import OWN_HOST, SystemServicer
 from services.orchestrator.api.tools import ToolsServicer
 from services.orchestrator.api.turns import TurnsServicer
@@ -53,6 +53,7 @@ from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.asking import Asking
 from services.orchestrator.turns.decisions import Decisions
 from services.orchestrator.turns.desk import TurnDesk
+from services.orchestrator.turns.escalation import Escalation
 from services.orchestrator.turns.inbound import Inbound
 from services.orchestrator.turns.loop import TurnLoop
 from services.orchestrator.turns.runner import TurnRunner
@@ -119,6 +120,7 @@ class _Orchestrator:
             database=self.database,
             writes=writes,
             asking=Asking(models=self.models, writes=writes, catalogue=catalogue, view=message_view),
+            escalation=Escalation(writes, catalogue),
             registry=self.registry,
             pipeline=pipeline,
             catalogue=catalogue,
@@ -165,7 +167,7 @@ class _Orchestrator:
             catalogue=catalogue,
             verifier=Verifier.read(settings.secrets_dir, "orchestrator", _CALLERS),
             locale=locale,
-            interceptors=[StoreFaults(space), ScopeGuard(audit)],
+            interceptors=[DatabaseOutage(space), ScopeGuard(audit)],
             setting="MY_AGENT_ORCHESTRATOR_LISTEN",
         )
         grpc = self.server.grpc

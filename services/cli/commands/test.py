@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.cli.checks.protocol import breaking, lint
+from services.cli.checks.web import web
 from services.cli.texts import complain, language, say, texts
 from services.common.start import StartError
 
@@ -86,7 +87,7 @@ def _checks(more: Sequence[str]) -> list[Check]:
         Check("unit", lambda: _pytest("tests/unit", more)),
         Check("contract", lambda: _pytest("tests/contract", more)),
         Check("integration", lambda: _pytest("tests/integration", more)),
-        Check("web", lambda: _pytest("tests/web", more)),
+        Check("web", lambda: web(ROOT)),
         Check("e2e", lambda: _pytest("tests/e2e", more)),
         Check("chaos", lambda: _pytest("tests/chaos", more)),
     ]

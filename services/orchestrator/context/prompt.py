@@ -54,7 +54,7 @@ def assemble(
         messages: The conversation's whole log.
         locale: Of the product's own words.
         now: With a zone; the date line is in the person's.
-        texts: The agent's files as read at the start of the turn; None reads them now, blocking.
+        texts: The agent's files as they are; None reads them here, blocking.
     """
     return Prompt(
         system_prompt(agent, texts or read_texts_now(agent), tools, locale, now),

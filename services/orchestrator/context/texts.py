@@ -20,7 +20,7 @@ _BYTES_PER_CHAR = 4
 
 @dataclass(frozen=True, slots=True)
 class AgentTexts:
-    """Texts of one agent, as they were when a turn began."""
+    """Texts of one agent, as they were before a model call."""
 
     # Name and text of each persona file that exists, in the profile's order.
     persona: Sequence[tuple[str, str]] = ()

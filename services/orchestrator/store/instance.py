@@ -6,15 +6,20 @@ within milliseconds, long before a lease of 15 s would run out.
 
 from __future__ import annotations
 
+import asyncio
+
 from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.store.turns import INSTANCE_LOCK
+
+# Of the connection that holds the lock, before it counts as lost.
+_ANSWER_SECONDS = 5.0
 
 
 class Instance:
     """This process among the orchestrators that share one database.
 
     Attributes:
-        number: Names the process in `turns.instance`; changes when the connection was lost.
+        number: Names the process in `turns.instance`; changes when the lock could not be had again.
     """
 
     def __init__(self, number: int, connection: Connection) -> None:
@@ -33,11 +38,30 @@ class Instance:
         return cls(number, connection)
 
     async def alive(self) -> bool:
-        """Whether the lock is still held; False when its connection is gone."""
+        """Whether the lock is still held; False when its connection is gone or silent."""
         try:
-            await self._connection.execute("select 1")
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                await self._connection.execute("select 1")
         except Exception:
             return False
+        return True
+
+    async def regain(self, database: Database) -> bool:
+        """Take the same lock over a new connection; False when it is held, by a ghost of the old one.
+
+        What was claimed under the number is then this process's as before; what another process took
+        over meanwhile is not, and says so at the next write.
+        """
+        connection = await database.dedicated()
+        cursor = await connection.execute(
+            "select pg_try_advisory_lock(%s, %s) as held", (INSTANCE_LOCK, self.number)
+        )
+        row = await cursor.fetchone()
+        if row is None or not row["held"]:
+            await connection.close()
+            return False
+        await self.close()
+        self._connection = connection
         return True
 
     async def close(self) -> None:

@@ -8,7 +8,6 @@ Whoever locks a conversation and its claim takes the conversation first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.orchestrator.store.pool import Connection, Row
@@ -122,14 +121,31 @@ async def running_among(connection: Connection, conversation_ids: list[str]) -> 
     return {str(row["conversation_id"]) for row in await cursor.fetchall()}
 
 
-async def renew(connection: Connection, instance: int, live: Sequence[str]) -> None:
-    """Extend the leases of the turns that an instance really works on, by conversation."""
+async def renew(connection: Connection, instance: int, conversation_ids: list[str]) -> None:
+    """Extend the leases of what an instance works on; its other claims run out (TRN-147)."""
     await connection.execute(
         """
         update turns set lease_until = now() + make_interval(secs => %s)
         where instance = %s and conversation_id = any(%s)
         """,
-        (LEASE_SECONDS, instance, list(live)),
+        (LEASE_SECONDS, instance, conversation_ids),
+    )
+
+
+async def drop(connection: Connection, claim: Claim, *, stop: bool) -> None:
+    """End the lease of a claim that is not worked on any more, so that it is taken over at once.
+
+    Args:
+        connection: To the database.
+        claim: If it does not stand any more, nothing happens.
+        stop: The turn is to be closed, not gone on with: a person had stopped it.
+    """
+    await connection.execute(
+        """
+        update turns set lease_until = now(), stop_requested = stop_requested or %s
+        where conversation_id = %s and run_id = %s and epoch = %s
+        """,
+        (stop, claim.conversation_id, claim.run_id, claim.epoch),
     )
 
 
@@ -161,35 +177,33 @@ class Taken:
 
 
 async def take_over(
-    connection: Connection, instance: int, *, live: Sequence[str] = (), limit: int = 8
+    connection: Connection, instance: int, working_on: list[str], *, limit: int = 8
 ) -> list[Taken]:
-    """Claim turns whose owner is dead (its advisory lock is free) or hung (its lease ran out).
+    """Claim turns whose owner is dead (its advisory lock is free), hung or let go (its lease ran out).
 
-    A turn that nobody attends is taken away from a living owner too, this instance included, when it
-    is `OVERDUE_SECONDS` past its time.
+    A turn that nobody attends is taken away from whoever works on it, this process included, when it
+    is `OVERDUE_SECONDS` past its time (FLD-008).
 
     Args:
-        connection: Inside a transaction or alone.
-        instance: Who takes them.
-        live: Conversations this instance works on: its own turns are only taken when they are not.
-        limit: Most at once.
+        connection: To the database.
+        instance: Of this process.
+        working_on: The conversations whose turns run in it, otherwise never taken over from itself.
+        limit: The most claims to take.
     """
     cursor = await connection.execute(
         """
         with orphaned as (
             select t.conversation_id from turns t
             where t.ends_at < now() - make_interval(secs => %(overdue)s)
-                or (t.instance = %(instance)s and t.lease_until < now()
-                    and t.conversation_id <> all(%(live)s::uuid[]))
-                or (t.instance <> %(instance)s and (
-                    t.lease_until < now()
-                    or not exists (
+                or not t.conversation_id = any(%(working_on)s) and (
+                    t.lease_until <= now()
+                    or t.instance <> %(instance)s and not exists (
                         select from pg_locks l
                         where l.locktype = 'advisory' and l.classid = %(lock)s and l.objid = t.instance
                             and l.objsubid = 2 and l.granted
                             and l.database = (select oid from pg_database where datname = current_database())
                     )
-                ))
+                )
             order by t.epoch limit %(limit)s
             for update skip locked
         )
@@ -202,7 +216,7 @@ async def take_over(
         """,
         {
             "instance": instance,
-            "live": list(live),
+            "working_on": working_on,
             "lock": INSTANCE_LOCK,
             "limit": limit,
             "lease": LEASE_SECONDS,

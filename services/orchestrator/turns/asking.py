@@ -13,12 +13,12 @@ from services.common.times import utc_now
 from services.common.wording import Catalogue
 from services.orchestrator.calls.toolbox import Toolbox
 from services.orchestrator.context.prompt import assemble
+from services.orchestrator.context.texts import AgentTexts, read_texts
 from services.orchestrator.models.contract import (
     CallDelta,
     Completed,
     ModelRequest,
     Reply,
-    Route,
     RouteGivenUp,
     Served,
     Started,
@@ -61,13 +61,15 @@ class Asking:
         self._clock = clock
 
     async def ask(self, turn: Turn, toolbox: Toolbox) -> Reply:
-        """Ask the agent's routes for the next reply.
+        """Ask the turn's routes for the next reply.
 
         Raises:
             ModelError: No whole reply came; nothing or part of it was shown.
         """
         reply: Reply | None = None
-        async with aclosing(self._models.stream(self._request(turn, toolbox))) as events:
+        # Read before each call, so that an edited file counts at the next step (TRN-100).
+        texts = await read_texts(turn.agent)
+        async with aclosing(self._models.stream(self._request(turn, toolbox, texts))) as events:
             async for event in events:
                 match event:
                     case TextDelta(text=text):
@@ -98,10 +100,10 @@ class Asking:
         whole = events_pb2.AssistantMessage(message=self._view(message))
         self._publish(turn, assistant_message=whole)
 
-    def _request(self, turn: Turn, toolbox: Toolbox) -> ModelRequest:
-        prompt = assemble(turn.agent, toolbox.specs, turn.log, turn.locale, self._clock(), texts=turn.texts)
+    def _request(self, turn: Turn, toolbox: Toolbox, texts: AgentTexts) -> ModelRequest:
+        prompt = assemble(turn.agent, toolbox.specs, turn.log, turn.locale, self._clock(), texts=texts)
         return ModelRequest(
-            routes=[Route.parse(route) for route in turn.agent.routes],
+            routes=turn.routes,
             system=prompt.system,
             messages=prompt.messages,
             tools=[ToolDeclaration(spec.name, spec.description, spec.parameters) for spec in toolbox.specs],

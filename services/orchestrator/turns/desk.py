@@ -5,9 +5,12 @@ Servicers, the web's and automation's alike, go through this and nothing else.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+import structlog
 from crew.v1 import events_pb2
 
 from services.common.errors import NotFound
@@ -20,6 +23,10 @@ from services.orchestrator.turns.inbound import Inbound, Joined, Opened
 from services.orchestrator.turns.runner import STOP_SECONDS, TurnRunner
 from services.orchestrator.turns.stream import Streams, TurnStream
 from services.orchestrator.turns.upkeep import Upkeep
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,7 @@ class TurnDesk:
         self.streams = streams
         self._activity = activity
         self._space = space
+        self._begun: set[asyncio.Task[Any]] = set()
 
     async def send(
         self, conversation_id: str, text: str, *, source: str, request_id: str | None = None
@@ -76,6 +84,9 @@ class TurnDesk:
             CrewError: See `Inbound.send`.
         """
         self._space.require()
+        return await self._to_its_end(self._send(conversation_id, text, source, request_id))
+
+    async def _send(self, conversation_id: str, text: str, source: str, request_id: str | None) -> TurnStream:
         accepted = await self._inbound.send(
             conversation_id, text, source=source, request_id=request_id, instance=self._upkeep.instance
         )
@@ -125,6 +136,9 @@ class TurnDesk:
         Raises:
             NotFound: No such conversation.
         """
+        return await self._to_its_end(self._stop(conversation_id))
+
+    async def _stop(self, conversation_id: str) -> Stopped:
         async with self._database.transaction() as connection:
             if await conversations.lock(connection, conversation_id) is None:
                 raise NotFound("NO_CONVERSATION", "error.no_conversation", id=conversation_id)
@@ -146,14 +160,16 @@ class TurnDesk:
             CrewError: See `Decisions.decide`.
         """
         self._space.require()
-        return self._resumed(
-            await self._decisions.decide(
-                approval_id,
-                conversation_id=conversation_id,
-                approve=approve,
-                always=always,
-                by=by,
-                instance=self._upkeep.instance,
+        return await self._to_its_end(
+            self._resumed(
+                self._decisions.decide(
+                    approval_id,
+                    conversation_id=conversation_id,
+                    approve=approve,
+                    always=always,
+                    by=by,
+                    instance=self._upkeep.instance,
+                )
             )
         )
 
@@ -167,18 +183,34 @@ class TurnDesk:
             CrewError: See `Decisions.answer`.
         """
         self._space.require()
-        return self._resumed(
-            await self._decisions.answer(
-                approval_id,
-                conversation_id=conversation_id,
-                answer=answer,
-                by=by,
-                instance=self._upkeep.instance,
+        return await self._to_its_end(
+            self._resumed(
+                self._decisions.answer(
+                    approval_id,
+                    conversation_id=conversation_id,
+                    answer=answer,
+                    by=by,
+                    instance=self._upkeep.instance,
+                )
             )
         )
 
-    def _resumed(self, decided: Decided) -> TurnStream:
+    async def _resumed(self, deciding: Coroutine[Any, Any, Decided]) -> TurnStream:
+        decided = await deciding
         return self._runner.start(decided.claim, decided.run, decided.conversation)
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Go on although the caller leaves: what was committed has its turn started."""
+        task = asyncio.ensure_future(work)
+        self._begun.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._begun.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Nobody may be left to be told.
+            log.debug("request_refused", error=type(error).__name__)
 
     async def _final(self, conversation_id: str, run_id: str) -> TurnStream:
         """The last event of a turn that is over, from its record (GTW-080)."""

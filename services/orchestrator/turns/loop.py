@@ -23,6 +23,7 @@ from services.orchestrator.store import approvals, messages
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.records import Approval, StoredCall
 from services.orchestrator.turns.asking import Asking
+from services.orchestrator.turns.escalation import Escalation
 from services.orchestrator.turns.sink import TurnSink
 from services.orchestrator.turns.turn import (
     ENDING_STOPS,
@@ -46,6 +47,7 @@ class TurnLoop:
         database: For what the loop reads.
         writes: For what it writes.
         asking: Makes model calls.
+        escalation: Where a turn goes that is stuck.
         registry: Knows each agent's tools.
         pipeline: Takes calls through gate and host.
         catalogue: Sentences.
@@ -58,6 +60,7 @@ class TurnLoop:
         database: Database,
         writes: TurnWrites,
         asking: Asking,
+        escalation: Escalation,
         registry: ToolRegistry,
         pipeline: CallPipeline,
         catalogue: Catalogue,
@@ -66,6 +69,7 @@ class TurnLoop:
         self._database = database
         self._writes = writes
         self._asking = asking
+        self._escalation = escalation
         self._registry = registry
         self._pipeline = pipeline
         self._catalogue = catalogue
@@ -80,7 +84,10 @@ class TurnLoop:
         """
         if open_calls := messages.open_among(turn.log):
             decisions = await self._decisions(turn, open_calls)
-            if ending := await self._run_calls(turn, open_calls, decisions):
+            if turn.recovered and not decisions and turn.model_calls >= turn.agent.max_steps:
+                # Its process died before the calls of the last step were closed.
+                await self._close(turn, open_calls, "out_of_steps")
+            elif ending := await self._run_calls(turn, open_calls, decisions):
                 return ending
         while True:
             if await self._writes.take_steers(turn):
@@ -90,28 +97,32 @@ class TurnLoop:
             if turn.model_calls >= turn.agent.max_steps:
                 # Taken up after its last step, whose halt was not stored any more.
                 return Halted("max_steps")
-            reply, failure = await self._ask(turn)
-            if reply is None:
-                assert failure is not None
-                return failure
-            calls = [self._stored(turn, call) for call in reply.calls]
-            ending = await (self._calls_follow(turn, reply, calls) if calls else self._words(turn, reply))
+            reply = await self._ask(turn)
+            if not isinstance(reply, Reply):
+                ending = reply
+            elif calls := [self._stored(turn, call) for call in reply.calls]:
+                ending = await self._calls_follow(turn, reply, calls)
+            else:
+                ending = await self._words(turn, reply)
             if ending is not None:
                 return ending
 
-    async def _ask(self, turn: Turn) -> tuple[Reply | None, Ending | None]:
+    async def _ask(self, turn: Turn) -> Reply | Ending | None:
+        """The model's reply, or how the turn ends without one; None when it was handed over."""
         toolbox = await self._registry.toolbox(turn.agent, turn.locale)
         try:
-            return await self._asking.ask(turn, toolbox), None
+            return await self._asking.ask(turn, toolbox)
         except TooLargeForModel as error:
             sentence = error.sentence(self._catalogue, turn.locale)
             await self._writes.cut_off(turn, Closing("halted", "context"), error.abandoned)
-            return None, Halted("context", sentence, closed=True)
+            return Halted("context", sentence, closed=True)
         except (BrokenOff, AllRoutesFailed) as error:
+            if isinstance(error, AllRoutesFailed) and await self._escalation.from_failure(turn, error):
+                return None
             sentence = error.sentence(self._catalogue, turn.locale)
             partial = error.partial_text if isinstance(error, BrokenOff) else ""
             await self._writes.cut_off(turn, Closing("error", sentence), error.abandoned, partial)
-            return None, Failed(sentence, closed=True)
+            return Failed(sentence, closed=True)
 
     async def _record(
         self,
@@ -157,8 +168,9 @@ class TurnLoop:
             await self._close(turn, calls, "out_of_steps")
             return Halted("max_steps")
         if halt := turn.guard.before(calls):
-            await self._close(turn, calls, "loop")
-            return Halted(halt.reason)
+            handed_over = await self._escalation.possible(turn)
+            await self._close(turn, calls, "handed_over" if handed_over else "loop")
+            return await self._halt(turn, halt)
         return await self._run_calls(turn, calls)
 
     async def _run_calls(
@@ -175,12 +187,19 @@ class TurnLoop:
             await self._writes.finish(turn, "done", _summary(text))
             return Done(text)
         match turn.guard.after(end.outcomes):
-            case Halt(reason=reason):
-                return Halted(reason)
+            case Halt() as halt:
+                return await self._halt(turn, halt)
             case Note() as note:
                 await self._writes.note(turn, note.text(turn.locale))
             case None:
                 pass
+        return None
+
+    async def _halt(self, turn: Turn, halt: Halt) -> Ending | None:
+        """End the turn as the guard says, or hand it to the escalation route (TRN-175)."""
+        if not await self._escalation.possible(turn):
+            return Halted(halt.reason)
+        await self._escalation.from_loop(turn)
         return None
 
     async def _close(self, turn: Turn, calls: Sequence[StoredCall], why: closing.Why) -> None:

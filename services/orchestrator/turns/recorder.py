@@ -91,6 +91,10 @@ class RunRecorder:
                 return step
         return None
 
+    def has(self, kind: str) -> bool:
+        """Whether the run has a step of this kind, ended or not."""
+        return any(step.kind == kind for step in self.run.steps)
+
     def drop(self, step: runs_pb2.RunStep) -> None:
         """Take back the last step: what it announced did not come to be."""
         if self.run.steps and self.run.steps[-1].index == step.index:

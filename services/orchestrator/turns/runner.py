@@ -13,7 +13,7 @@ from services.common.errors import Unavailable
 from services.common.wording import Catalogue, Locale
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls import closing
-from services.orchestrator.context.texts import read_texts
+from services.orchestrator.models.contract import Route
 from services.orchestrator.store import messages, runs, turns
 from services.orchestrator.store.pool import Database, DatabaseLost, WriteRefused
 from services.orchestrator.store.records import Conversation, HaltReason, RunStatus
@@ -108,6 +108,8 @@ class TurnRunner:
         self._space = space
         self._live: dict[str, _Live] = {}
         self._closing = False
+        # Claims that were let go because Postgres was away, and whether a person had stopped the turn.
+        self.dropped: list[tuple[Claim, bool]] = []
         # Told which conversation became free, so that what waits in it can be answered.
         self.freed: asyncio.Queue[str] = asyncio.Queue()
 
@@ -117,8 +119,8 @@ class TurnRunner:
         return len(self._live)
 
     @property
-    def conversations(self) -> list[str]:
-        """Whose turns run here."""
+    def working_on(self) -> list[str]:
+        """The conversations whose turns run here."""
         return list(self._live)
 
     def start(
@@ -195,7 +197,7 @@ class TurnRunner:
             log.info("turn_taken_over", conversation_id=claim.conversation_id, run_id=run.id)
             self._let_go(run.id, stream)
         except DatabaseLost as error:
-            self._lost_database(run.id, stream, error)
+            self._lost_database(claim, stream, error)
         except Exception:
             log.exception("turn_failed", conversation_id=claim.conversation_id, run_id=run.id)
             await self._fail(turn, claim, run, stream)
@@ -230,10 +232,12 @@ class TurnRunner:
             stream=stream,
             recorder=recorder,
             log=stored_log,
-            texts=await read_texts(agent),
+            # A resumed turn starts on the agent's own routes again (TRN-156).
+            routes=[Route.parse(route) for route in agent.routes],
             model_calls=run.model_calls,
             recovered=recovered,
             seconds_left=seconds_left,
+            escalated=recorder.has("escalation"),
         )
         if wait is not None:
             recorder.close(wait)
@@ -291,7 +295,7 @@ class TurnRunner:
             self._let_go(turn.run_id, turn.stream)
             return
         except DatabaseLost as error:
-            self._lost_database(turn.run_id, turn.stream, error)
+            self._lost_database(turn.claim, turn.stream, error, stop=turn.stop_reason == "person")
             return
         if turn.stop_reason == "time":
             self._halted(turn, "time")
@@ -319,7 +323,7 @@ class TurnRunner:
             self._let_go(run.id, stream)
             return
         except DatabaseLost as error:
-            self._lost_database(run.id, stream, error)
+            self._lost_database(claim, stream, error)
             return
         stream.publish(events_pb2.TurnEvent(error=events_pb2.Failed(message=message)))
 
@@ -340,14 +344,17 @@ class TurnRunner:
     def _status(self, turn: Turn, status: RunStatus, summary: str = "") -> None:
         turn.recorder.status(status, summary)
 
-    def _lost_database(self, run_id: str, stream: TurnStream, error: Exception) -> None:
-        """Nothing more can be written: the turn is found again when Postgres takes writes."""
-        log.warning("turn_lost_database", run_id=run_id, error=type(error).__name__)
+    def _lost_database(
+        self, claim: Claim, stream: TurnStream, error: Exception, *, stop: bool = False
+    ) -> None:
+        """Nothing more can be written: the claim is found again when Postgres takes writes."""
+        log.warning("turn_lost_database", run_id=claim.run_id, error=type(error).__name__)
         if isinstance(error, WriteRefused):
             self._space.refused(error)
-            sentence = self._catalogue.text(self._locale, "turn.waits_for_room")
+            sentence = self._catalogue.text(self._locale, "turn.stopped" if stop else "turn.waits_for_room")
             stream.publish(events_pb2.TurnEvent(error=events_pb2.Failed(message=sentence)))
-        self._let_go(run_id, stream)
+        self.dropped.append((claim, stop))
+        self._let_go(claim.run_id, stream)
 
     def _let_go(self, run_id: str, stream: TurnStream) -> None:
         self._activity.forget(run_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,7 +12,6 @@ from services.common.wording import Locale
 from services.orchestrator.agents.profile import Agent
 from services.orchestrator.calls.contract import CutOff
 from services.orchestrator.calls.loop_guard import LoopGuard
-from services.orchestrator.context.texts import AgentTexts
 from services.orchestrator.models.contract import Route
 from services.orchestrator.store.records import Approval, Conversation, HaltReason, Message
 from services.orchestrator.store.turns import Claim
@@ -36,8 +36,8 @@ class Turn:
     recorder: RunRecorder
     # The whole log: only the holder of the claim adds to it.
     log: list[Message]
-    # The agent's files as they were when the turn began.
-    texts: AgentTexts
+    # Who is asked, in order.
+    routes: Sequence[Route]
     # Model calls made so far, those before a pause included (TRN-105).
     model_calls: int = 0
     # Taken up after its process died: open calls run again only when that is safe (TRN-148).
@@ -47,6 +47,8 @@ class Turn:
     said: list[str] = field(default_factory=list)
     # The model was asked once more after a reply without a word (FLD-006).
     asked_for_words: bool = False
+    # The escalation route was used, before a pause included: not a second time (TRN-178).
+    escalated: bool = False
     stop_reason: StopReason | None = None
     # How long it may run when nobody attends it; None: no limit.
     seconds_left: float | None = None

@@ -79,6 +79,7 @@ class Upkeep:
         self._stopped = False
         self._tasks: list[asyncio.Task[None]] = []
         self._instance: Instance | None = None
+        self._keeping = asyncio.Lock()
 
     @property
     def instance(self) -> int:
@@ -136,19 +137,23 @@ class Upkeep:
             try:
                 await self._keep_instance()
                 async with self._database.connection() as connection:
-                    await turns.renew(connection, self.instance, self._runner.conversations)
+                    await turns.renew(connection, self.instance, self._runner.working_on)
             except DatabaseLost as error:
                 self._note(error)
                 log.warning("leases_not_renewed", error=type(error).__name__)
 
     async def _keep_instance(self) -> None:
-        """With its lock gone the others take this process for dead: let go of everything and start anew."""
-        assert self._instance is not None
-        if await self._instance.alive():
-            return
-        log.warning("instance_lock_lost", instance=self._instance.number)
-        await self._runner.stop_all("lost")
-        self._instance = await Instance.register(self._database)
+        """See to it that the others know this process to live."""
+        async with self._keeping:
+            assert self._instance is not None
+            if await self._instance.alive():
+                return
+            log.warning("instance_lock_lost", instance=self._instance.number)
+            if not await self._instance.regain(self._database):
+                # Under the old number it would be taken for dead: let go of everything and start anew.
+                await self._runner.stop_all("lost")
+                before, self._instance = self._instance, await Instance.register(self._database)
+                await before.close()
         self._woken.set()
 
     async def _answer_waiting(self) -> None:
@@ -243,7 +248,11 @@ class Upkeep:
 
     async def _take_over(self) -> None:
         async with self._database.connection() as connection:
-            taken = await turns.take_over(connection, self.instance, live=self._runner.conversations)
+            while self._runner.dropped:
+                claim, stop = self._runner.dropped[0]
+                await turns.drop(connection, claim, stop=stop)
+                del self._runner.dropped[0]
+            taken = await turns.take_over(connection, self.instance, self._runner.working_on)
         for each in taken:
             try:
                 await self._recover(each)

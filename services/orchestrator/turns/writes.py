@@ -282,6 +282,21 @@ class TurnWrites:
             await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
             await self._close(connection, turn, closing)
         turn.log.extend(stored)
+        turn.model_calls += 1
+        turn.recorder.spent(None, len(abandoned))
+        self._spent(turn, *spent)
+
+    async def failed_over(self, turn: Turn, abandoned: Sequence[Route], step: runs_pb2.RunStep) -> None:
+        """Count a model call that failed on every route and record that the turn goes on elsewhere."""
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            await self._abandoned(connection, turn, abandoned)
+            spent = await conversations.charge(
+                connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
+            )
+            await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
+            await turn.recorder.write(connection, step)
+        turn.recorder.spent(None, len(abandoned))
         self._spent(turn, *spent)
 
     async def step(self, turn: Turn, step: runs_pb2.RunStep) -> None:

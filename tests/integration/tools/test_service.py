@@ -165,6 +165,28 @@ async def test_a_host_called_directly_keeps_its_walls(service: Service) -> None:
     assert sorted(os.listdir(service.workspace)) == ["browser", "data", "link"]
 
 
+async def test_programs_that_are_handed_descriptors_all_live(service: Service) -> None:
+    """Many short programs in a process full of gRPC's threads."""
+    (service.workspace / "n.txt").write_text("needle\n")
+    async with service.caller() as channel:
+        caller = Caller(channel)
+        for number in range(25):
+            searched, commanded = await asyncio.gather(
+                caller.run(
+                    context_of(call_id=f"g{number}", workspace=service.grant()),
+                    "workspace_grep",
+                    {"pattern": "needle"},
+                ),
+                caller.run(
+                    context_of(call_id=f"s{number}", workspace=service.grant()),
+                    "shell_run",
+                    {"command": "echo lives"},
+                ),
+            )
+            assert "n.txt:1: needle" in searched.text
+            assert "lives" in commanded.text
+
+
 @pytest.mark.spec("TLS-214", "TLS-197")
 async def test_write_paths_are_for_file_tools_alone(service: Service) -> None:
     async with service.caller() as channel:

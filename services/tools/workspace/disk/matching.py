@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -36,6 +37,10 @@ class OpenFile:
 
     path: str
     descriptor: int
+
+
+class SearchBroke(Exception):
+    """The program that matches lines ended before its work was done."""
 
 
 class Engine(Protocol):
@@ -107,7 +112,8 @@ class RipgrepEngine:
     ) -> tuple[list[Hit], bool]:
         """At most `count` matching lines in order, and whether time ran out."""
         command = (*self._command, f"--max-count={count}", f"--regexp={pattern}", "--")
-        return await _run(command, files, count, seconds)
+        # 1: nothing matched; 2: some file could not be read to its end.
+        return await _run(command, files, count, seconds, good={0, 1, 2})
 
 
 class PythonEngine:
@@ -122,11 +128,11 @@ class PythonEngine:
     ) -> tuple[list[Hit], bool]:
         """At most `count` matching lines in order, and whether time ran out."""
         command = (sys.executable, "-I", "-S", str(_MATCHER), pattern, str(count), str(_WRITTEN_BYTES))
-        return await _run(command, files, count, seconds)
+        return await _run(command, files, count, seconds, good={0})
 
 
 async def _run(
-    command: Sequence[str], files: Sequence[OpenFile], count: int, seconds: float
+    command: Sequence[str], files: Sequence[OpenFile], count: int, seconds: float, *, good: set[int]
 ) -> tuple[list[Hit], bool]:
     paths = {f"/dev/fd/{file.descriptor}".encode(): file.path for file in files}
     process = await asyncio.create_subprocess_exec(
@@ -157,7 +163,12 @@ async def _run(
         if not ended:
             with suppress(ProcessLookupError):
                 process.kill()
-        await process.wait()
+        code = await process.wait()
+    if code == -signal.SIGXCPU:
+        return hits, True
+    if ended and code not in good:
+        # What it had not come to would look like what does not match.
+        raise SearchBroke(code)
     return hits, False
 
 

@@ -7,10 +7,11 @@ import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from services.tools.workspace.disk import searching
+from services.tools.workspace.disk import matching, searching
 from services.tools.workspace.disk.matching import Engine, PythonEngine, RipgrepEngine
 from services.tools.workspace.disk.searching import DiskSearch
 from services.tools.workspace.workspace_grep import WorkspaceGrep
@@ -200,6 +201,18 @@ async def test_a_pattern_without_end_is_ended(disk: Bench, engine: Engine) -> No
     assert not result.is_error
     assert hits_of(result.text) == ["a.txt:1: hit before"]
     assert "stopped after 30 s" in result.text
+
+
+async def test_a_search_program_that_breaks_is_no_absence(
+    disk: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "matcher.py"
+    broken.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
+    monkeypatch.setattr(matching, "_MATCHER", broken)
+    disk.put("a.txt", "needle\n")
+    disk.tools["workspace_grep"] = WorkspaceGrep(DiskSearch(PythonEngine()))
+    with pytest.raises(matching.SearchBroke):
+        await disk.run("workspace_grep", {"pattern": "needle"})
 
 
 async def test_a_cancelled_search_leaves_no_process(disk: Bench) -> None:
