@@ -20,6 +20,8 @@ from services.cli.supervisor.programs import Program
 
 # How long a child that ended is waited for before it is started again; the last one repeats.
 BACKOFF_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0)
+# The longest wait for a child that was ready in its last life: what was begun is to go on within 20 s.
+READY_BACKOFF_SECONDS = 5.0
 # After so many ends in a row a start is given up.
 START_ATTEMPTS = 4
 # A child that was ready for so long is a good one: its next end counts as the first.
@@ -252,6 +254,8 @@ class Supervisor:
         if child.ready and lived >= STABLE_SECONDS:
             child.failures = 0
         delay = BACKOFF_SECONDS[min(child.failures, len(BACKOFF_SECONDS) - 1)]
+        if child.ready:
+            delay = min(delay, READY_BACKOFF_SECONDS)
         child.failures += 1
         child.pid = 0
         child.status = status

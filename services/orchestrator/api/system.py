@@ -15,6 +15,7 @@ from services.common.version import VERSION
 from services.common.wording import Catalogue, Locale
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls.registry import ToolRegistry
+from services.orchestrator.calls.trouble import ToolTroubles
 from services.orchestrator.hosts.contract import HostState
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
@@ -41,6 +42,7 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         agents: Agents,
         registry: ToolRegistry,
         models: Models,
+        troubles: ToolTroubles,
         catalogue: Catalogue,
         space: Space,
     ) -> None:
@@ -49,6 +51,7 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         self._agents = agents
         self._registry = registry
         self._models = models
+        self._troubles = troubles
         self._catalogue = catalogue
         self._space = space
         self._locale: Locale = settings.config.values.language
@@ -89,6 +92,17 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
             keys=[pb.KeyPresence(name=key.name, present=key.present) for key in connections.keys],
             route_states=[self._route_state(state) for state in connections.states],
             hosts=[await self._host_state(state) for state in self._registry.states()],
+            troubles=[
+                pb.ToolTrouble(
+                    tool=trouble.tool,
+                    cause=trouble.cause,
+                    since=iso(trouble.since),
+                    note=self._catalogue.text(
+                        self._locale, f"health.trouble.{trouble.cause}", tool=trouble.tool
+                    ),
+                )
+                for trouble in self._troubles.now
+            ],
         )
 
     async def Settings(self, request: pb.SettingsRequest, context: Context) -> pb.SettingsReply:

@@ -146,6 +146,39 @@ async def page(
     return [_message(row) for row in reversed(rows[:limit])], len(rows) > limit
 
 
+async def find(connection: Connection, message_id: int) -> Message | None:
+    """The message of this id, whatever its conversation."""
+    cursor = await connection.execute(
+        f"select {_COLUMNS} from messages where id = %s",  # noqa: S608 - constant columns
+        (message_id,),
+    )
+    row = await cursor.fetchone()
+    return _message(row) if row else None
+
+
+async def copy_before(connection: Connection, source_id: str, target_id: str, before_seq: int) -> None:
+    """Copy the beginning of a log into an empty one, numbered from 1 without gaps (TRN-026).
+
+    Provider, price and tokens are left out, so that no total of the ledger changes (TRN-027); what a
+    provider needs back with its message names itself for whom it is.
+    """
+    await connection.execute(
+        """
+        with copied as (
+            insert into messages (conversation_id, seq, role, author, content, tool_calls, tool_call_id, name,
+                model, is_error, details, context, opaque, created_at)
+            select %(target)s, row_number() over (order by seq), role, author, content, tool_calls,
+                tool_call_id, name, model, is_error, details, context, opaque, created_at
+            from messages where conversation_id = %(source)s and seq < %(before)s
+            order by seq
+            returning seq
+        )
+        update conversations set last_seq = (select count(*) from copied) where id = %(target)s
+        """,
+        {"source": source_id, "target": target_id, "before": before_seq},
+    )
+
+
 async def last_seq(connection: Connection, conversation_id: str) -> int:
     """Number of the last message; 0 for an empty log."""
     cursor = await connection.execute("select last_seq from conversations where id = %s", (conversation_id,))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -20,6 +22,10 @@ _SESSION = (
     "-c statement_timeout=15s -c idle_in_transaction_session_timeout=30s "
     "-c client_connection_check_interval=2s -c timezone=UTC"
 )
+
+# How long a start waits for Postgres, which may be recovering from a crash.
+_START_SECONDS = 30.0
+_AGAIN_SECONDS = 0.2
 
 # Postgres answers and takes no writes: its disk is full, or it is a standby or set to read only.
 WriteRefused = (psycopg.errors.DiskFull, psycopg.errors.ReadOnlySqlTransaction)
@@ -51,12 +57,18 @@ class Database:
         )
 
     async def open(self) -> None:
-        """Connect.
+        """Connect, as soon as Postgres answers.
 
         Raises:
-            PoolTimeout: Postgres did not answer within 30 s.
+            PoolTimeout: It did not within `_START_SECONDS`.
         """
-        await self._pool.open(wait=True, timeout=30)
+        # The pool itself stops trying after `reconnect_timeout`, until somebody asks for a connection.
+        ends_at = time.monotonic() + _START_SECONDS
+        while not await self._answers():
+            if time.monotonic() > ends_at:
+                raise PoolTimeout(f"no connection within {_START_SECONDS:.0f} s")
+            await asyncio.sleep(_AGAIN_SECONDS)
+        await self._pool.open(wait=True, timeout=_START_SECONDS)
 
     async def close(self) -> None:
         """Give every connection back and end the pool."""
@@ -88,6 +100,14 @@ class Database:
                 await connection.execute("select 1")
         except DatabaseLost:
             return False
+        return True
+
+    async def _answers(self) -> bool:
+        try:
+            connection = await self.dedicated()
+        except psycopg.OperationalError:
+            return False
+        await connection.close()
         return True
 
     async def dedicated(self) -> Connection:

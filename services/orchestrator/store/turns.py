@@ -8,6 +8,7 @@ Whoever locks a conversation and its claim takes the conversation first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.orchestrator.store.pool import Connection, Row
@@ -121,14 +122,14 @@ async def running_among(connection: Connection, conversation_ids: list[str]) -> 
     return {str(row["conversation_id"]) for row in await cursor.fetchall()}
 
 
-async def renew(connection: Connection, instance: int, conversation_ids: list[str]) -> None:
+async def renew(connection: Connection, instance: int, working_on: Sequence[str]) -> None:
     """Extend the leases of what an instance works on; its other claims run out (TRN-147)."""
     await connection.execute(
         """
         update turns set lease_until = now() + make_interval(secs => %s)
         where instance = %s and conversation_id = any(%s)
         """,
-        (LEASE_SECONDS, instance, conversation_ids),
+        (LEASE_SECONDS, instance, list(working_on)),
     )
 
 
@@ -177,25 +178,25 @@ class Taken:
 
 
 async def take_over(
-    connection: Connection, instance: int, working_on: list[str], *, limit: int = 8
+    connection: Connection, instance: int, *, working_on: Sequence[str] = (), limit: int = 8
 ) -> list[Taken]:
     """Claim turns whose owner is dead (its advisory lock is free), hung or let go (its lease ran out).
 
-    A turn that nobody attends is taken away from whoever works on it, this process included, when it
-    is `OVERDUE_SECONDS` past its time (FLD-008).
+    A turn that nobody attends is taken away from a living owner too, this instance included, when it
+    is `OVERDUE_SECONDS` past its time.
 
     Args:
-        connection: To the database.
-        instance: Of this process.
-        working_on: The conversations whose turns run in it, otherwise never taken over from itself.
-        limit: The most claims to take.
+        connection: Inside a transaction or alone.
+        instance: Who takes them.
+        working_on: Conversations whose turns run in this instance, never taken over from itself.
+        limit: Most at once.
     """
     cursor = await connection.execute(
         """
         with orphaned as (
             select t.conversation_id from turns t
             where t.ends_at < now() - make_interval(secs => %(overdue)s)
-                or not t.conversation_id = any(%(working_on)s) and (
+                or t.conversation_id <> all(%(working_on)s::uuid[]) and (
                     t.lease_until <= now()
                     or t.instance <> %(instance)s and not exists (
                         select from pg_locks l
@@ -216,7 +217,7 @@ async def take_over(
         """,
         {
             "instance": instance,
-            "working_on": working_on,
+            "working_on": list(working_on),
             "lock": INSTANCE_LOCK,
             "limit": limit,
             "lease": LEASE_SECONDS,

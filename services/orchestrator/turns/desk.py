@@ -71,8 +71,8 @@ class TurnDesk:
         self._upkeep = upkeep
         self.streams = streams
         self._activity = activity
-        self._space = space
         self._begun: set[asyncio.Task[Any]] = set()
+        self._space = space
 
     async def send(
         self, conversation_id: str, text: str, *, source: str, request_id: str | None = None

@@ -24,6 +24,7 @@ from services.orchestrator.store.pool import Database
 from services.orchestrator.store.records import Approval, StoredCall
 from services.orchestrator.turns.asking import Asking
 from services.orchestrator.turns.escalation import Escalation
+from services.orchestrator.turns.observing import CallObserver
 from services.orchestrator.turns.sink import TurnSink
 from services.orchestrator.turns.turn import (
     ENDING_STOPS,
@@ -51,6 +52,7 @@ class TurnLoop:
         registry: Knows each agent's tools.
         pipeline: Takes calls through gate and host.
         catalogue: Sentences.
+        observed: Told of every call that ended.
         approval_ttl_seconds: Of a request in a conversation that names none.
     """
 
@@ -64,6 +66,7 @@ class TurnLoop:
         registry: ToolRegistry,
         pipeline: CallPipeline,
         catalogue: Catalogue,
+        observed: CallObserver,
         approval_ttl_seconds: int,
     ) -> None:
         self._database = database
@@ -73,6 +76,7 @@ class TurnLoop:
         self._registry = registry
         self._pipeline = pipeline
         self._catalogue = catalogue
+        self._observed = observed
         self._ttl_seconds = approval_ttl_seconds
 
     async def run(self, turn: Turn) -> Ending:
@@ -177,7 +181,7 @@ class TurnLoop:
         self, turn: Turn, calls: Sequence[StoredCall], decisions: Mapping[str, Approval] = NONE_DECIDED
     ) -> Ending | None:
         scope = await self._scope(turn, decisions)
-        end = await self._pipeline.run(scope, calls, TurnSink(turn, self._writes))
+        end = await self._pipeline.run(scope, calls, TurnSink(turn, self._writes, self._observed))
         turn.recovered = False
         if isinstance(end, Paused):
             ttl = turn.conversation.approval_ttl_seconds or self._ttl_seconds
@@ -203,7 +207,7 @@ class TurnLoop:
         return None
 
     async def _close(self, turn: Turn, calls: Sequence[StoredCall], why: closing.Why) -> None:
-        sink = TurnSink(turn, self._writes)
+        sink = TurnSink(turn, self._writes, self._observed)
         outcomes: list[CallOutcome] = []
         for call in calls:
             await sink.announced(call)

@@ -10,6 +10,7 @@ import structlog
 from crew.v1 import events_pb2
 
 from services.common.errors import Unavailable
+from services.common.rpc import trace
 from services.common.wording import Catalogue, Locale
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls import closing
@@ -178,6 +179,8 @@ class TurnRunner:
     async def _drive(
         self, claim: Claim, run: runs.Run, conversation: Conversation, stream: TurnStream, recovered: bool
     ) -> None:
+        # One trace a turn: that of the request it began with, where there is one (PIP-110).
+        trace.begun()
         turn: Turn | None = None
         try:
             turn = await self._prepare(claim, run, conversation, stream, recovered)
@@ -236,8 +239,8 @@ class TurnRunner:
             routes=[Route.parse(route) for route in agent.routes],
             model_calls=run.model_calls,
             recovered=recovered,
-            seconds_left=seconds_left,
             escalated=recorder.has("escalation"),
+            seconds_left=seconds_left,
         )
         if wait is not None:
             recorder.close(wait)

@@ -252,7 +252,7 @@ class Upkeep:
                 claim, stop = self._runner.dropped[0]
                 await turns.drop(connection, claim, stop=stop)
                 del self._runner.dropped[0]
-            taken = await turns.take_over(connection, self.instance, self._runner.working_on)
+            taken = await turns.take_over(connection, self.instance, working_on=self._runner.working_on)
         for each in taken:
             try:
                 await self._recover(each)

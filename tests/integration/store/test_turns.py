@@ -73,7 +73,7 @@ async def test_a_dead_owner_is_known_at_once_and_a_living_one_keeps_its_turn(sto
     await claim(store, kept, run_kept, living.number)
     await kill(store, dying)
     async with store.transaction() as connection:
-        taken = await turns.take_over(connection, heir.number, [])
+        taken = await turns.take_over(connection, heir.number)
     assert [(found.claim.conversation_id, found.stop_requested) for found in taken] == [(lost, False)]
     assert before is not None
     async with store.transaction() as connection:
@@ -89,9 +89,9 @@ async def test_a_hung_owner_falls_to_its_lease(store: Database) -> None:
     conversation_id, run_id = await conversation_with_run(store)
     await claim(store, conversation_id, run_id, hung.number)
     async with store.transaction() as connection:
-        assert await turns.take_over(connection, heir.number, []) == []
+        assert await turns.take_over(connection, heir.number) == []
         await connection.execute("update turns set lease_until = now() - interval '1 second'")
-        assert len(await turns.take_over(connection, heir.number, [])) == 1
+        assert len(await turns.take_over(connection, heir.number)) == 1
     await hung.close()
     await heir.close()
 
@@ -103,9 +103,9 @@ async def test_a_turn_that_its_own_process_let_go_of_is_found_when_the_lease_is_
     async with store.transaction() as connection:
         await turns.renew(connection, owner.number, [])
         await connection.execute("update turns set lease_until = now() - interval '1 second'")
-        assert await turns.take_over(connection, owner.number, [conversation_id]) == []
+        assert await turns.take_over(connection, owner.number, working_on=[conversation_id]) == []
         await turns.renew(connection, owner.number, [])
-        assert len(await turns.take_over(connection, owner.number, [])) == 1
+        assert len(await turns.take_over(connection, owner.number)) == 1
     await owner.close()
 
 
@@ -117,9 +117,9 @@ async def test_a_turn_past_its_time_is_taken_from_a_living_owner(store: Database
     async with store.transaction() as connection:
         await connection.execute("update turns set ends_at = now() - interval '20 seconds'")
         await turns.renew(connection, living.number, [conversation_id])
-        assert await turns.take_over(connection, other.number, []) == []
+        assert await turns.take_over(connection, other.number) == []
         await connection.execute("update turns set ends_at = now() - interval '31 seconds'")
-        [taken] = await turns.take_over(connection, other.number, [])
+        [taken] = await turns.take_over(connection, other.number)
         assert taken.overdue
     await living.close()
     await other.close()
@@ -134,8 +134,7 @@ async def test_two_heirs_share_what_a_dead_owner_left(store: Database) -> None:
 
     async def take(heir: Instance) -> list[str]:
         async with store.transaction() as connection:
-            taken = await turns.take_over(connection, heir.number, [])
-            return [one.claim.conversation_id for one in taken]
+            return [one.claim.conversation_id for one in await turns.take_over(connection, heir.number)]
 
     first, second = await asyncio.gather(*(take(heir) for heir in heirs))
     rest = [await take(heir) for heir in heirs]

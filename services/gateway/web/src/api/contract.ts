@@ -77,6 +77,7 @@ export interface ConnectionsReply {
   keys: KeyPresence[];
   route_states: RouteState[];
   hosts: HostState[];
+  troubles: ToolTrouble[];
 }
 
 export interface Conversation {
@@ -399,6 +400,13 @@ export interface ToolResult {
   printed_chars: number | null;
   shortened: string | null;
   original_chars: number | null;
+}
+
+export interface ToolTrouble {
+  tool: string;
+  cause: string;
+  since: string;
+  note: string;
 }
 
 export interface UserContext {
