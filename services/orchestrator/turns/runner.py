@@ -298,7 +298,7 @@ class TurnRunner:
             self._let_go(turn.run_id, turn.stream)
             return
         except DatabaseLost as error:
-            self._lost_database(turn.claim, turn.stream, error, stop=True)
+            self._lost_database(turn.claim, turn.stream, error, stop=turn.stop_reason == "person")
             return
         if turn.stop_reason == "time":
             self._halted(turn, "time")
@@ -354,7 +354,7 @@ class TurnRunner:
         log.warning("turn_lost_database", run_id=claim.run_id, error=type(error).__name__)
         if isinstance(error, WriteRefused):
             self._space.refused(error)
-            sentence = self._catalogue.text(self._locale, "turn.waits_for_room")
+            sentence = self._catalogue.text(self._locale, "turn.stopped" if stop else "turn.waits_for_room")
             stream.publish(events_pb2.TurnEvent(error=events_pb2.Failed(message=sentence)))
         self.dropped.append((claim, stop))
         self._let_go(claim.run_id, stream)

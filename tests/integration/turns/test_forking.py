@@ -82,8 +82,8 @@ async def test_a_fork_starts_at_a_message_of_the_person_in_that_conversation(cre
 async def test_a_delegated_conversation_is_not_forked(crew: Crew) -> None:
     parent, child = await crew.open(), await crew.open()
     await crew.send(child, "task")
-    with psycopg.connect(crew.database.url) as connection:
-        connection.execute(
+    async with await psycopg.AsyncConnection.connect(crew.database.url) as connection:
+        await connection.execute(
             "update conversations set parent_conversation_id = %s where id = %s", (parent, child)
         )
     assert await refusal(crew, child, (await crew.get(child)).messages[0].id) == (400, "DELEGATED")

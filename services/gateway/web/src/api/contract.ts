@@ -58,6 +58,7 @@ export interface Approval {
   run_id: string;
   may_always: boolean;
   decided_by: string | null;
+  always_allows: string;
 }
 
 export interface ApprovalRequired {
