@@ -129,7 +129,7 @@ def test_connections_show_services_routes_hosts_and_keys(open_page: OpenPage) ->
 
 @pytest.mark.spec("GTW-262")
 def test_the_language_is_the_servers_until_this_device_chose_one(stub: StubCrew, open_page: OpenPage) -> None:
-    stub.look(lambda api: setattr(api, "language", "vi"))
+    stub.look(lambda api: setattr(api.house, "language", "vi"))
     page = open_page()
     expect(page.locator(".start-title")).to_have_text("Bạn muốn nhờ đội làm gì?")
     expect(page.locator("html")).to_have_attribute("lang", "vi")

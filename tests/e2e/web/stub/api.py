@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from .house import House
 from .performer import Performer
 from .plans import Plan, Text, plan
 from .shapes import event, frame, shape
@@ -47,7 +48,7 @@ class Api:
         self.password: str | None = None
         self.logged_in = False
         self.setup_token = ""
-        self.language = "en"
+        self.house = House()
         self.decisions: list[dict[str, Any]] = []
         self.sent: list[dict[str, Any]] = []
         self.open_streams = 0
@@ -78,10 +79,10 @@ class Api:
             Route("/api/activity/runs", self.runs),
             Route("/api/activity/runs/{id}", self.run),
             Route("/api/activity/stream", self.activity),
-            Route("/api/agents", self.agents),
-            Route("/api/tools", self.tools),
-            Route("/api/connections", self.connections),
-            Route("/api/settings", self.settings),
+            Route("/api/agents", self.house.agents),
+            Route("/api/tools", self.house.tools),
+            Route("/api/connections", self.house.connections),
+            Route("/api/settings", self.house.settings),
             Mount("/", StaticFiles(directory=self.static, html=True)),
         ]
         app = Starlette(routes=routes)
@@ -329,81 +330,6 @@ class Api:
                 state.watchers.remove(queue)
 
         return _sse(frames())
-
-    # What the crew is.
-
-    async def agents(self, _: Request) -> Response:
-        return JSONResponse(
-            [
-                shape(
-                    "Agent",
-                    id="default",
-                    name="Pong",
-                    master=True,
-                    mode="supervised",
-                    routes=["openrouter:anthropic/claude-sonnet-4"],
-                    max_steps=40,
-                )
-            ]
-        )
-
-    async def tools(self, _: Request) -> Response:
-        names = ["workspace_list", "workspace_read", "workspace_write", "workspace_edit", "shell_run"]
-        return JSONResponse([shape("Tool", name=name, agents=["default"], host="tools") for name in names])
-
-    async def connections(self, _: Request) -> Response:
-        routes = ["openrouter:anthropic/claude-sonnet-4", "ollama:qwen3:14b"]
-        return JSONResponse(
-            shape(
-                "ConnectionsReply",
-                providers=["openrouter", "ollama"],
-                routes=routes,
-                routes_source="config",
-                keys=[
-                    shape("KeyPresence", name="OPENROUTER_API_KEY", present=True),
-                    shape("KeyPresence", name="OPENAI_API_KEY", present=False),
-                ],
-                route_states=[
-                    shape("RouteState", route=routes[0], usable=True),
-                    shape(
-                        "RouteState",
-                        route=routes[1],
-                        usable=False,
-                        note="Nothing listens on 127.0.0.1:11434.",
-                    ),
-                ],
-                hosts=[
-                    shape(
-                        "HostState",
-                        name="tools",
-                        reachable=True,
-                        isolation="os",
-                        isolation_note="Sandboxed commands run under Landlock, proven at the start.",
-                        tools=["workspace_list", "workspace_read", "workspace_write", "shell_run"],
-                    )
-                ],
-            )
-        )
-
-    async def settings(self, _: Request) -> Response:
-        rows = [
-            ("routes", ["openrouter:anthropic/claude-sonnet-4", "ollama:qwen3:14b"], "config"),
-            ("cost_cap_usd", 0.5, "default"),
-            ("approval_ttl_seconds", 600, "env"),
-            ("language", self.language, "default"),
-        ]
-        return JSONResponse(
-            shape(
-                "SettingsReply",
-                version="0.1.0",
-                home="/home/lan/.my-agent-crew",
-                language=self.language,
-                timezone="Asia/Ho_Chi_Minh",
-                settings=[
-                    shape("Setting", key=key, value=value, source=source) for key, value, source in rows
-                ],
-            )
-        )
 
 
 def _frame(number: str, data: dict[str, Any]) -> str:
