@@ -15,6 +15,7 @@ from services.common.start import StartError
 COMMANDS = (
     "up",
     "send",
+    "audit",
     "doctor",
     "backup",
     "restore",

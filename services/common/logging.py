@@ -85,7 +85,8 @@ def configure(service: str, *, secrets: Iterable[str] = (), stream: TextIO | Non
 class Repetition(logging.Filter):
     """Passes ten identical lines a minute and counts the rest (FLD-052).
 
-    Lines are identical when level, logger and words are, whatever their fields. How many were
+    Lines are identical when level, logger and words are, whatever their fields; lines about different
+    calls (``call_id``) are different ones, since each call has its line (PIP-110). How many were
     counted is the field ``repeated`` of the next such line that passes.
 
     Args:
@@ -96,12 +97,13 @@ class Repetition(logging.Filter):
         super().__init__()
         self._clock = clock
         # Of each line: when its minute began, and how often it came since.
-        self._seen: OrderedDict[tuple[str, int, str], tuple[float, int]] = OrderedDict()
+        self._seen: OrderedDict[tuple[str, int, str, str], tuple[float, int]] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the line is written."""
-        words = record.msg.get("event", "") if isinstance(record.msg, dict) else record.msg
-        key = (record.name, record.levelno, str(words)[:200])
+        told = record.msg if isinstance(record.msg, dict) else {"event": record.msg}
+        words, call = str(told.get("event", "")), str(told.get("call_id", ""))
+        key = (record.name, record.levelno, words[:200], call[:80])
         now = self._clock()
         began, count = self._seen.pop(key, (now, 0))
         held_back = 0

@@ -32,7 +32,7 @@ from services.gateway.http.endpoint import Api
 from services.gateway.http.openapi import describe
 from services.gateway.http.routes import RouteTable
 from services.gateway.login import Login
-from services.gateway.own_routes import OwnRoutes
+from services.gateway.own_routes import METRICS_PATH, OwnRoutes
 from services.gateway.pages import Pages
 from services.gateway.sse import Streams
 from services.gateway.upstream import Upstream
@@ -47,6 +47,7 @@ _GZIP_LEVEL = 6
 _GRACE_SECONDS = 3
 _BACKLOG = 512
 _CREW = "crew.v1.Crew"
+_API_PATHS = frozenset({"/api", METRICS_PATH})
 
 
 def build(
@@ -92,7 +93,7 @@ def build(
 
     async def choose(scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
-        await (api if path == "/api" or path.startswith("/api/") else pages)(scope, receive, send)
+        await (api if path in _API_PATHS or path.startswith("/api/") else pages)(scope, receive, send)
 
     fence = Fence(
         GZipMiddleware(choose, minimum_size=_GZIP_BYTES, compresslevel=_GZIP_LEVEL),

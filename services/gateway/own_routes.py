@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import grpc
 import grpc.aio
-from crew.v1 import auth_pb2, auth_pb2_grpc, system_pb2
+from crew.v1 import auth_pb2, auth_pb2_grpc, stats_pb2, system_pb2
 from starlette.responses import Response
 
 from services.common.api import api_methods
@@ -22,13 +22,16 @@ from services.gateway.peer import peer_of
 from services.gateway.upstream import Upstream, about
 
 HEALTH = "/crew.v1.System/Health"
+# Where Prometheus looks unless it is told otherwise.
+METRICS_PATH = "/metrics"
+_METRICS = "/crew.v1.Stats/Metrics"
 # Passwords are short; a larger body is no login.
 _MAX_LOGIN_BYTES = 16 * 1024
 _NO_STORE = {"Cache-Control": "no-store"}
 
 
 class OwnRoutes:
-    """Login, session, health and the description of the API.
+    """Login, session, health, figures and the description of the API.
 
     Args:
         login: Who calls.
@@ -62,6 +65,7 @@ class OwnRoutes:
             "/api/auth/session": {"GET": self.session},
             "/api/health": {"GET": self.health},
             "/api/openapi.json": {"GET": self.describe},
+            METRICS_PATH: {"GET": self.metrics},
         }
 
     async def log_in(self, request: Request) -> Response:
@@ -130,6 +134,18 @@ class OwnRoutes:
         if principal is None:
             tree = {"status": tree["status"]}
         return Response(to_json(tree), media_type="application/json", headers=_NO_STORE)
+
+    async def metrics(self, request: Request) -> Response:
+        """The figures of the orchestrator for Prometheus (PIP-111)."""
+        address = peer_of(request.scope).address
+        method = api_methods()[_METRICS]
+        credential = self._login.credential(request.scope)
+        principal = await self._login.admit(credential, address, method.scope, method.path)
+        reply = await self._upstream.call(
+            method, stats_pb2.MetricsRequest(), about(principal, address, request.locale)
+        )
+        assert isinstance(reply, stats_pb2.MetricsReply)
+        return Response(reply.text, headers={**_NO_STORE, "Content-Type": reply.content_type})
 
     async def describe(self, request: Request) -> Response:
         """OpenAPI of every address."""

@@ -11,10 +11,13 @@ import structlog
 from crew.v1 import (
     agents_pb2_grpc,
     approvals_pb2_grpc,
+    audit_pb2_grpc,
     auth_pb2_grpc,
     conversations_pb2_grpc,
     crew_pb2_grpc,
+    messages_pb2_grpc,
     runs_pb2_grpc,
+    stats_pb2_grpc,
     system_pb2_grpc,
     tools_pb2_grpc,
     turns_pb2_grpc,
@@ -30,17 +33,22 @@ from services.orchestrator.access.passwords import Passwords
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.api.agents import AgentsServicer
 from services.orchestrator.api.approvals import ApprovalsServicer
+from services.orchestrator.api.audit import AuditServicer
 from services.orchestrator.api.auth import AuthServicer
 from services.orchestrator.api.conversations import ConversationsServicer
 from services.orchestrator.api.crew import CrewServicer
-from services.orchestrator.api.outage import DatabaseOutage
+from services.orchestrator.api.messages import MessagesServicer
 from services.orchestrator.api.runs import RunsServicer
+from services.orchestrator.api.stats import StatsServicer
+from services.orchestrator.api.store_faults import StoreFaults
 from services.orchestrator.api.system import OWN_HOST, SystemServicer
 from services.orchestrator.api.tools import ToolsServicer
 from services.orchestrator.api.turns import TurnsServicer
 from services.orchestrator.calls.masking import SecretMask
+from services.orchestrator.calls.metrics import ToolMetrics
 from services.orchestrator.calls.pipeline import CallPipeline
 from services.orchestrator.calls.registry import OfferedHost, ToolRegistry
+from services.orchestrator.calls.trouble import ToolTroubles
 from services.orchestrator.hosts.local import LocalToolHost
 from services.orchestrator.hosts.own import AskUser, ProgressNote
 from services.orchestrator.hosts.remote import RemoteToolHost
@@ -48,15 +56,19 @@ from services.orchestrator.models.config import ModelsConfig, Price
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
 from services.orchestrator.store.pool import Database
+from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.asking import Asking
 from services.orchestrator.turns.decisions import Decisions
 from services.orchestrator.turns.desk import TurnDesk
 from services.orchestrator.turns.escalation import Escalation
+from services.orchestrator.turns.forking import Forking
 from services.orchestrator.turns.inbound import Inbound
 from services.orchestrator.turns.loop import TurnLoop
+from services.orchestrator.turns.observing import CallRecord
 from services.orchestrator.turns.runner import TurnRunner
 from services.orchestrator.turns.stream import Streams
+from services.orchestrator.turns.trail import Trail
 from services.orchestrator.turns.upkeep import Upkeep
 from services.orchestrator.turns.views import message_view
 from services.orchestrator.turns.writes import TurnWrites
@@ -99,6 +111,7 @@ class _Orchestrator:
         catalogue = load("common", "orchestrator")
         self.settings = settings
         self.database = Database(settings.database_url.get_secret_value())
+        space = Space(settings.home, self.database, min_free_mb=settings.min_free_mb)
         self.models = Models(_models_config(settings))
         self.agents = Agents(
             settings.home,
@@ -109,11 +122,11 @@ class _Orchestrator:
         )
         self.channels, hosts = _hosts(settings)
         self.registry = ToolRegistry(hosts)
-        pipeline = CallPipeline(
-            grant_for=self.agents.workspace_grant, mask=SecretMask(settings.secret_values())
-        )
+        mask = SecretMask(settings.secret_values())
+        pipeline = CallPipeline(grant_for=self.agents.workspace_grant, mask=mask)
+        metrics, troubles = ToolMetrics(), ToolTroubles()
         activity, streams = Activity(), Streams()
-        writes = TurnWrites(self.database)
+        writes = TurnWrites(self.database, Trail(mask))
         loop = TurnLoop(
             database=self.database,
             writes=writes,
@@ -122,6 +135,7 @@ class _Orchestrator:
             registry=self.registry,
             pipeline=pipeline,
             catalogue=catalogue,
+            observed=CallRecord(metrics, troubles),
             approval_ttl_seconds=values.approval_ttl_seconds,
         )
         runner = TurnRunner(
@@ -133,6 +147,7 @@ class _Orchestrator:
             activity=activity,
             catalogue=catalogue,
             locale=locale,
+            space=space,
         )
         inbound = Inbound(database=self.database, agents=self.agents, locale=locale, timezone=values.timezone)
         decisions = Decisions(self.database)
@@ -142,6 +157,8 @@ class _Orchestrator:
             inbound=inbound,
             decisions=decisions,
             locale=locale,
+            space=space,
+            keep_days=values.keep_days,
             schedule=settings.schedule,
         )
         desk = TurnDesk(
@@ -152,6 +169,7 @@ class _Orchestrator:
             upkeep=self.upkeep,
             streams=streams,
             activity=activity,
+            space=space,
         )
         audit = AccessAudit(self.database)
         owner_token = settings.owner_token.get_secret_value() if settings.owner_token else None
@@ -161,7 +179,7 @@ class _Orchestrator:
             catalogue=catalogue,
             verifier=Verifier.read(settings.secrets_dir, "orchestrator", _CALLERS),
             locale=locale,
-            interceptors=[DatabaseOutage(), ScopeGuard(audit)],
+            interceptors=[StoreFaults(space), ScopeGuard(audit)],
             setting="MY_AGENT_ORCHESTRATOR_LISTEN",
         )
         grpc = self.server.grpc
@@ -171,8 +189,10 @@ class _Orchestrator:
             desk=desk,
             activity=activity,
             registry=self.registry,
+            forking=Forking(database=self.database, agents=self.agents, catalogue=catalogue, locale=locale),
         )
         conversations_pb2_grpc.add_ConversationsServicer_to_server(conversations, grpc)
+        messages_pb2_grpc.add_MessagesServicer_to_server(MessagesServicer(self.database), grpc)
         turns_pb2_grpc.add_TurnsServicer_to_server(
             TurnsServicer(desk=desk, catalogue=catalogue, locale=locale), grpc
         )
@@ -186,13 +206,21 @@ class _Orchestrator:
         tools_pb2_grpc.add_ToolsServicer_to_server(
             ToolsServicer(agents=self.agents, registry=self.registry, locale=locale), grpc
         )
+        audit_pb2_grpc.add_AuditServicer_to_server(
+            AuditServicer(database=self.database, timezone=values.timezone), grpc
+        )
+        stats_pb2_grpc.add_StatsServicer_to_server(
+            StatsServicer(database=self.database, metrics=metrics), grpc
+        )
         system = SystemServicer(
             settings=settings,
             database=self.database,
             agents=self.agents,
             registry=self.registry,
             models=self.models,
+            troubles=troubles,
             catalogue=catalogue,
+            space=space,
         )
         system_pb2_grpc.add_SystemServicer_to_server(system, grpc)
         auth_pb2_grpc.add_AuthServicer_to_server(

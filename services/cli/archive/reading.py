@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 import psycopg
 
+from services.cli.archive.entries import HostileEntry, put
 from services.cli.archive.manifest import DATABASE, HOME, MANIFEST, MAX_MANIFEST_BYTES, Manifest
 from services.cli.postgres.dumps import load
 from services.cli.texts import texts
@@ -61,7 +62,7 @@ def check_empty(home: Path, workspaces: Path | None = None) -> None:
 def unpack(archive: tarfile.TarFile, home: Path) -> Path:
     """Unpack into the staging folder of the home; returns the path of the database's dump.
 
-    Entries that would land outside, devices and links out of the home are refused by the filter.
+    Entries that would land outside and devices are refused; links out of the home are left out.
 
     Raises:
         StartError: An entry is not one of ours, or the dump is missing.
@@ -76,10 +77,10 @@ def unpack(archive: tarfile.TarFile, home: Path) -> Path:
         if entry.name != DATABASE and top != (HOME,):
             raise StartError("error.archive.not_one", catalogue=texts())
         try:
-            archive.extract(entry, staging, filter=_as_it_was)
-        except tarfile.FilterError as error:
+            put(archive, entry, staging)
+        except HostileEntry as error:
             raise StartError(
-                "error.archive.not_read", catalogue=texts(), file=entry.name, problem=type(error).__name__
+                "error.archive.not_read", catalogue=texts(), file=entry.name, problem=error
             ) from None
     dumped = staging / DATABASE
     if not dumped.is_file():
@@ -126,14 +127,3 @@ def _move(folder: Path, place: Path) -> None:
     for path in sorted(folder.iterdir()):
         shutil.move(path, place / path.name)
     folder.rmdir()
-
-
-def _as_it_was(entry: tarfile.TarInfo, destination: str) -> tarfile.TarInfo | None:
-    """The standard filter against hostile archives, with the modes that were packed.
-
-    Absolute links that an agent made inside a workspace are left out: they point at another machine.
-    """
-    if entry.issym() and os.path.isabs(entry.linkname):
-        return None
-    safe = tarfile.data_filter(entry, destination)
-    return safe.replace(mode=entry.mode & 0o777, deep=False) if entry.mode is not None else safe

@@ -114,6 +114,10 @@ def _add_path(archive: tarfile.TarFile, path: Path, name: str) -> None:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             with os.fdopen(descriptor, "rb") as file:
                 entry = archive.gettarinfo(arcname=name, fileobj=file)
+                if entry.islnk():
+                    # Another name of a file that is in already; packed whole, it needs no other entry.
+                    entry.type, entry.linkname = tarfile.REGTYPE, ""
+                    entry.size = os.fstat(descriptor).st_size
                 if entry.isreg():
                     archive.addfile(entry, _Exactly(file, entry.size))
         elif stat.S_ISDIR(found.st_mode) or stat.S_ISLNK(found.st_mode):

@@ -17,6 +17,8 @@ class Trace:
     trace_id: str
     span_id: str
     flags: str = "01"
+    # The span this one is part of; "" for the first of a trace.
+    parent_id: str = ""
 
     @classmethod
     def begin(cls) -> Trace:
@@ -29,7 +31,11 @@ class Trace:
         match = _TRACEPARENT.fullmatch((header or "").strip().lower())
         if match is None or not match[1].strip("0") or not match[2].strip("0"):
             return cls.begin()
-        return cls(match[1], secrets.token_hex(8), match[3])
+        return cls(match[1], secrets.token_hex(8), match[3], parent_id=match[2])
+
+    def child(self) -> Trace:
+        """A span of its own inside this one."""
+        return Trace(self.trace_id, secrets.token_hex(8), self.flags, parent_id=self.span_id)
 
     @property
     def header(self) -> str:
@@ -43,6 +49,15 @@ _current: ContextVar[Trace | None] = ContextVar("trace", default=None)
 def current() -> Trace | None:
     """The trace of the work at hand; None outside of any."""
     return _current.get()
+
+
+def begun() -> Trace:
+    """The trace of the work at hand; outside of any, one that this task begins."""
+    here = _current.get()
+    if here is None:
+        here = Trace.begin()
+        _current.set(here)
+    return here
 
 
 def enter(trace: Trace) -> None:

@@ -233,6 +233,10 @@ class CrewConfig(_Strict):
     approval_ttl_seconds: Annotated[
         int, Field(ge=1, le=31_536_000), FromEnvironment("MY_AGENT_APPROVAL_TTL_SECONDS", whole_number)
     ] = 600
+    # How long ended runs and decided requests are kept (FLD-052).
+    keep_days: Annotated[int, Field(ge=1, le=36_500), FromEnvironment("MY_AGENT_KEEP_DAYS", whole_number)] = (
+        90
+    )
     shell_ask_patterns: Annotated[
         Names, FromEnvironment("MY_AGENT_SHELL_ASK_PATTERNS", pattern_list, empty_counts=True)
     ] = DEFAULT_ASK_PATTERNS

@@ -179,6 +179,8 @@ class OrchestratorSettings(_FromEnvironment):
     closed_ports: tuple[Port, ...] = ()
     # False: nothing starts by itself, no takeover, no drain, no expiry (TRN-083).
     schedule: bool = True
+    # Under so much free space in the home's file system no turn begins (FLD-051).
+    min_free_mb: Annotated[int, Field(ge=0, le=1_000_000_000)] = 200
     # The settings in force and where each comes from.
     config: LoadedConfig
     # The process environment over <home>/env (AGT-011): keys are looked up here by name.

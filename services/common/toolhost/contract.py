@@ -17,6 +17,9 @@ Effect = Literal["read", "replace", "change"]
 Mode = Literal["assistant", "work"]
 Outcome = Literal["done", "not_started", "unknown"]
 Isolation = Literal["none", "os", "container", "vm"]
+# What kept a call from its end, when it was not the tool's own word: too long, a limit of memory or
+# processes, a service that is away, a bug.
+Fault = Literal["timeout", "limit", "unavailable", "crash"]
 
 DEFAULT_DEADLINE_SECONDS = 600
 
@@ -170,6 +173,8 @@ class ToolResult:
     refused: bool = False
     # The query ran and matched nothing (TLS-059).
     absent: bool = False
+    # Of an error that is not the tool's own word.
+    fault: Fault | None = None
 
     @property
     def text(self) -> str:
@@ -191,6 +196,7 @@ class ToolError(Exception):
         details: For the product.
         refused: A hard refusal (containment, address guard): nothing ran, nobody can approve it.
         outcome: Whether the effect took place.
+        fault: What kept the call from its end, when that was not the tool itself.
     """
 
     def __init__(
@@ -200,12 +206,14 @@ class ToolError(Exception):
         details: Mapping[str, Any] | None = None,
         refused: bool = False,
         outcome: Outcome = "not_started",
+        fault: Fault | None = None,
     ) -> None:
         super().__init__(text)
         self.text = text
         self.details = details or {}
         self.refused = refused
         self.outcome: Outcome = outcome
+        self.fault: Fault | None = fault
 
 
 class Progress(Protocol):

@@ -8,8 +8,10 @@ import time
 
 import structlog
 
+from services.common.rpc import trace
 from services.common.toolhost.contract import (
     CallContext,
+    Fault,
     Outcome,
     Run,
     Tool,
@@ -122,7 +124,12 @@ class Execution:
                 result = await tool.run(run)
         except ToolError as error:
             result = text_result(
-                error.text, details=error.details, is_error=True, refused=error.refused, outcome=error.outcome
+                error.text,
+                details=error.details,
+                is_error=True,
+                refused=error.refused,
+                outcome=error.outcome,
+                fault=error.fault,
             )
         except Exception as error:
             if isinstance(error, TimeoutError) and limit.expired():
@@ -136,11 +143,13 @@ class Execution:
             conversation_id=call.conversation_id,
             run_id=call.run_id,
             call_id=call.call_id,
+            **_span(),
             milliseconds=round((time.monotonic() - began) * 1000, 1),
             ok=not result.is_error,
             refused=result.refused,
             outcome=result.outcome,
-            characters_out=len(result.text),
+            fault=result.fault,
+            bytes_out=len(result.text.encode()),
         )
         return result
 
@@ -150,6 +159,7 @@ class Execution:
             call.locale,
             spec,
             _interrupted(spec),
+            "timeout",
             seconds=spec.deadline_seconds,
         )
 
@@ -161,15 +171,28 @@ class Execution:
             call.locale,
             spec,
             _interrupted(spec),
+            "crash",
             problem=type(error).__name__,
             call=call.call_id,
         )
 
     def _failure(
-        self, key: str, locale: Locale, spec: ToolSpec, outcome: Outcome, **values: object
+        self,
+        key: str,
+        locale: Locale,
+        spec: ToolSpec,
+        outcome: Outcome,
+        fault: Fault | None = None,
+        **values: object,
     ) -> ToolResult:
         text = self._texts.text(locale, key, tool=spec.name, **values)
-        return text_result(text, is_error=True, outcome=outcome)
+        return text_result(text, is_error=True, outcome=outcome, fault=fault)
+
+
+def _span() -> dict[str, str]:
+    """Which span of the trace this is, and which one it is part of (PIP-110)."""
+    here = trace.current()
+    return {"span_id": here.span_id, "parent_span_id": here.parent_id} if here is not None else {}
 
 
 def _interrupted(spec: ToolSpec) -> Outcome:

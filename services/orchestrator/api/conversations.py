@@ -19,6 +19,7 @@ from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.store.records import Conversation
 from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.desk import TurnDesk
+from services.orchestrator.turns.forking import Forking
 from services.orchestrator.turns.views import conversation_view
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -38,12 +39,14 @@ class ConversationsServicer(conversations_pb2_grpc.ConversationsServicer):
         desk: TurnDesk,
         activity: Activity,
         registry: ToolRegistry,
+        forking: Forking,
     ) -> None:
         self._database = database
         self._agents = agents
         self._desk = desk
         self._activity = activity
         self._registry = registry
+        self._forking = forking
 
     async def List(self, request: pb.ListConversationsRequest, context: Context) -> pb.ListConversationsReply:
         """Newest change first, without messages."""
@@ -128,6 +131,15 @@ class ConversationsServicer(conversations_pb2_grpc.ConversationsServicer):
         self._activity.conversation_changed(conversation_id, removed=True)
         await self._registry.release("conversation", conversation_id)
         return pb.DeleteConversationReply()
+
+    async def Fork(self, request: pb.ForkConversationRequest, context: Context) -> pb.ForkConversationReply:
+        """Go on from an earlier place in a conversation of its own (TRN-023, TRN-032)."""
+        fork = await self._forking.fork(id_of("conversation", request.id), request.before_message_id)
+        self._activity.conversation_changed(fork.conversation.id, title=fork.conversation.title)
+        async with self._database.snapshot() as connection:
+            conversation = await _found(connection, fork.conversation.id)
+            view = await _whole(connection, conversation, limit=50, before_seq=None)
+        return pb.ForkConversationReply(conversation=view, text=fork.text)
 
 
 async def _found(connection: Connection, text: str) -> Conversation:

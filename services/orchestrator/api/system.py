@@ -15,12 +15,14 @@ from services.common.version import VERSION
 from services.common.wording import Catalogue, Locale
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls.registry import ToolRegistry
+from services.orchestrator.calls.trouble import ToolTroubles
 from services.orchestrator.hosts.contract import HostState
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
 from services.orchestrator.models.facade import RouteState as ModelRouteState
 from services.orchestrator.store import ledger
 from services.orchestrator.store.pool import Database
+from services.orchestrator.store.space import Space
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -40,26 +42,33 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         agents: Agents,
         registry: ToolRegistry,
         models: Models,
+        troubles: ToolTroubles,
         catalogue: Catalogue,
+        space: Space,
     ) -> None:
         self._settings = settings
         self._database = database
         self._agents = agents
         self._registry = registry
         self._models = models
+        self._troubles = troubles
         self._catalogue = catalogue
+        self._space = space
         self._locale: Locale = settings.config.values.language
         # When each service was last seen to change, for "since when".
         self._since: dict[str, tuple[bool, str]] = {}
 
     async def Health(self, request: pb.HealthRequest, context: Context) -> pb.HealthReply:
-        """Each service and whether it is reachable; degraded when only a tool service is down (TRN-326)."""
+        """Each service and the room to store; degraded when one is down or full (TRN-326, FLD-051)."""
         await self._ask_hosts()
         database = await self._database.reachable()
         services = [
             self._health("orchestrator", True, ""),
             self._health("database", database, "" if database else self._text("health.database_down")),
         ]
+        shortage = self._space.shortage
+        note = self._text(f"health.shortage.{shortage}", limit=self._space.min_free_mb) if shortage else ""
+        services.append(self._health("storage", shortage is None, note))
         services += [
             self._health(state.name, state.status == "ready", state.note)
             for state in self._registry.states()
@@ -83,6 +92,17 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
             keys=[pb.KeyPresence(name=key.name, present=key.present) for key in connections.keys],
             route_states=[self._route_state(state) for state in connections.states],
             hosts=[await self._host_state(state) for state in self._registry.states()],
+            troubles=[
+                pb.ToolTrouble(
+                    tool=trouble.tool,
+                    cause=trouble.cause,
+                    since=iso(trouble.since),
+                    note=self._catalogue.text(
+                        self._locale, f"health.trouble.{trouble.cause}", tool=trouble.tool
+                    ),
+                )
+                for trouble in self._troubles.now
+            ],
         )
 
     async def Settings(self, request: pb.SettingsRequest, context: Context) -> pb.SettingsReply:
@@ -151,8 +171,8 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
             self._since[name] = (reachable, iso(utc_now()))
         return pb.ServiceHealth(name=name, reachable=reachable, note=note, since=self._since[name][1])
 
-    def _text(self, key: str) -> str:
-        return self._catalogue.text(self._locale, key)
+    def _text(self, key: str, **values: object) -> str:
+        return self._catalogue.text(self._locale, key, **values)
 
 
 def _sums(total: ledger.Total) -> dict[str, Any]:

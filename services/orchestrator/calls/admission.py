@@ -7,18 +7,18 @@ ran nothing (PIP-011).
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from services.common.toolhost.contract import CallContext, NoOpinion, Verdict, WorkspaceGrant
+from services.common.toolhost.contract import CallContext, NoOpinion, ToolSpec, Verdict, WorkspaceGrant
 from services.common.wording import load
 from services.orchestrator.agents.profile import Agent
 from services.orchestrator.calls import gate, grants
 from services.orchestrator.calls.arguments import Faulty, Fitted, digest, fit
 from services.orchestrator.calls.cards import question_of, summary
 from services.orchestrator.calls.closing import answered_by_person, close
-from services.orchestrator.calls.contract import ApprovalDraft, CallOutcome, Scope
+from services.orchestrator.calls.contract import ApprovalDraft, CallFault, CallOutcome, Scope
 from services.orchestrator.calls.hooks import BeforeCall, Hooks
 from services.orchestrator.calls.results import Ceiling, ResultMaker, failed
 from services.orchestrator.calls.toolbox import HeldTool
@@ -66,20 +66,34 @@ class Admissions:
         decision = scope.decisions.get(call.id)
         if decision is not None and decision.status != "approved":
             return answered_by_person(call, decision, scope.locale)
-        if call.broken is not None or call.cut_off:
-            return self._unreadable(scope, call)
         held = scope.toolbox.find(call.name)
+        if call.broken is not None or call.cut_off:
+            return self._unreadable(scope, call, held)
         if held is None:
             return self._unknown(scope, call)
         if scope.recovered and decision is None and not held.spec.replay_safe:
             return close(call, "restarted", scope.locale)
         fitted = await fit(held.spec, call.arguments, scope.locale, prepare=_prepare(held))
         if isinstance(fitted, Faulty):
-            return self._refusal(scope, call, fitted.text, arguments_json=fitted.json)
+            return self._refusal(
+                scope,
+                call,
+                fitted.text,
+                arguments_json=fitted.json,
+                fault="arguments",
+                about=fitted.parameters,
+                spec=held.spec,
+            )
         blocked = await self._hooks.ask_before(BeforeCall(scope, call, fitted.arguments))
         if blocked is not None:
             return self._refusal(
-                scope, call, blocked.reason, arguments_json=fitted.json, terminate=blocked.terminate
+                scope,
+                call,
+                blocked.reason,
+                arguments_json=fitted.json,
+                terminate=blocked.terminate,
+                fault="blocked",
+                spec=held.spec,
             )
         conversation = await scope.reread() if scope.reread is not None else scope.conversation
         context = self._context(scope, call, conversation)
@@ -127,6 +141,7 @@ class Admissions:
                     arguments_json=fitted.json,
                     verdict="refused",
                     reason=decision.rule,
+                    spec=held.spec,
                 )
             case gate.AskPerson():
                 return Asking(call, _draft(scope, held, fitted, decision))
@@ -147,7 +162,9 @@ class Admissions:
         )
         if not same or decision.tool != call.name or decision.kind != "tool":
             text = load("orchestrator").text(scope.locale, "calls.decision.differs")
-            return self._refusal(scope, call, text, arguments_json=fitted.json, verdict="refused")
+            return self._refusal(
+                scope, call, text, arguments_json=fitted.json, verdict="refused", spec=held.spec
+            )
         return Admitted(
             call,
             held,
@@ -159,9 +176,17 @@ class Admissions:
             decision.target_state,
         )
 
-    def _unreadable(self, scope: Scope, call: StoredCall) -> CallOutcome:
+    def _unreadable(self, scope: Scope, call: StoredCall, held: HeldTool | None) -> CallOutcome:
         text = call.broken or load("orchestrator").text(scope.locale, "calls.cut_off")
-        return self._refusal(scope, call, text)
+        fault: CallFault = "arguments" if call.broken else "closed"
+        return self._refusal(
+            scope,
+            call,
+            text,
+            fault=fault,
+            about=("",) if call.broken else (),
+            spec=held.spec if held is not None else None,
+        )
 
     def _unknown(self, scope: Scope, call: StoredCall) -> CallOutcome:
         words = load("orchestrator")
@@ -172,7 +197,7 @@ class Admissions:
             text = words.text(scope.locale, "calls.unknown_tool.near", tool=name, names=names)
         else:
             text = words.text(scope.locale, "calls.unknown_tool.none", tool=name)
-        return self._refusal(scope, call, text)
+        return self._refusal(scope, call, text, fault="unknown_tool", about=near[:1])
 
     def _refusal(
         self,
@@ -184,6 +209,9 @@ class Admissions:
         verdict: GateVerdict = "failed",
         reason: str = "",
         terminate: bool = False,
+        fault: CallFault | None = None,
+        about: Sequence[str] = (),
+        spec: ToolSpec | None = None,
     ) -> CallOutcome:
         return self._results.outcome(
             call,
@@ -193,6 +221,9 @@ class Admissions:
             verdict=verdict,
             reason=reason,
             arguments_json=arguments_json,
+            fault=fault,
+            about=about,
+            spec=spec,
         )
 
     def _context(self, scope: Scope, call: StoredCall, conversation: Conversation) -> CallContext:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from services.common.toolhost.contract import Outcome, ToolResult, text_result
 from services.common.wording import Locale, load
-from services.orchestrator.calls.contract import CallOutcome, StepKind
+from services.orchestrator.calls.contract import CallFault, CallOutcome, StepKind
 from services.orchestrator.calls.gate import ASK_USER
 from services.orchestrator.calls.masking import SecretMask
 from services.orchestrator.calls.results import Ceiling, ResultMaker
@@ -25,12 +25,16 @@ Why = Literal[
     "restarted",
     # The turn was stopped before the call began (PIP-032).
     "not_started",
+    # A fork was cut before the call had its result (TRN-029).
+    "forked",
     # The conversation's money is spent.
     "budget",
     # The turn's wall clock ran out (FLD-008).
     "time",
     # Too many tool errors in a row (FLD-007).
     "errors",
+    # There is no room to store anything (FLD-051).
+    "full",
 ]
 
 _MAY_HAVE_RUN: frozenset[Why] = frozenset({"interrupted", "restarted"})
@@ -43,7 +47,9 @@ def close(call: StoredCall, why: Why, locale: Locale) -> CallOutcome:
     """The result of a call that is closed without running it."""
     outcome: Outcome = "unknown" if why in _MAY_HAVE_RUN else "not_started"
     text = load("orchestrator").text(locale, f"calls.closed.{why}")
-    return _outcome(call, text_result(text, is_error=True, outcome=outcome), locale, "failed", why)
+    fault: CallFault = "interrupted" if why in _MAY_HAVE_RUN else "closed"
+    result = text_result(text, is_error=True, outcome=outcome)
+    return _outcome(call, result, locale, "failed", why, fault)
 
 
 def close_with_decision(call: StoredCall, decision: Approval | None, locale: Locale) -> CallOutcome:
@@ -93,7 +99,12 @@ def answered_by_person(call: StoredCall, decision: Approval, locale: Locale) -> 
 
 
 def _outcome(
-    call: StoredCall, result: ToolResult, locale: Locale, verdict: GateVerdict, reason: str
+    call: StoredCall,
+    result: ToolResult,
+    locale: Locale,
+    verdict: GateVerdict,
+    reason: str,
+    fault: CallFault | None = None,
 ) -> CallOutcome:
     kind: StepKind = "question" if call.name == ASK_USER else "tool"
     return _RESULTS.outcome(
@@ -106,4 +117,5 @@ def _outcome(
         arguments_json=call.arguments,
         step_kind=kind,
         own_words=True,
+        fault=fault,
     )

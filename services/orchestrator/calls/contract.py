@@ -6,13 +6,21 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from services.common.toolhost.contract import ImageBlock, Outcome
+from services.common.toolhost.contract import Effect, Fault, ImageBlock, Outcome
 from services.common.wording import Locale
 from services.orchestrator.agents.profile import Agent
 from services.orchestrator.calls.toolbox import Toolbox
 from services.orchestrator.store.records import Approval, ApprovalKind, Conversation, GateVerdict, StoredCall
 
 Shortened = Literal["structure", "summary", "cut"]
+# How a call failed. Beside the faults of hosts: its arguments did not fit, no such tool, a hook, the
+# turn was stopped, its process died, the turn ended before it, and what the tool says itself.
+CallFault = (
+    Fault
+    | Literal["arguments", "unknown_tool", "blocked", "cancelled", "interrupted", "closed", "refused", "tool"]
+)
+# Why a turn that is being cut off leaves its calls without running them.
+CutOff = Literal["not_started", "time", "full"]
 # What kind of run step a call becomes (TRN-229, TRN-233).
 StepKind = Literal["tool", "note", "question"]
 
@@ -48,6 +56,8 @@ class Scope:
     # Asked when the turn is cancelled: True leaves the open calls without results, for whoever
     # takes the turn over; False closes them (PIP-032).
     leave_open: Callable[[], bool] = lambda: False
+    # Asked when it closes them: what the results say.
+    cut_off_by: Callable[[], CutOff] = lambda: "not_started"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,23 @@ class CallOutcome:
     # What a run step keeps (TRN-294 to 302).
     step_output: str = ""
     step_arguments: Mapping[str, str] = field(default_factory=dict)
+    # None: it did not fail, or a rule or a person refused it.
+    fault: CallFault | None = None
+    # The parameters at fault, or the tools nearest to an unknown name (PIP-154).
+    about: Sequence[str] = ()
+    # Of the tool; None: there is none, or the call was closed unlooked at.
+    effect: Effect | None = None
+    # Of the service that ran it.
+    host: str = ""
+    # Of the whole result in UTF-8, what was cut away included.
+    bytes_out: int = 0
+    # Of a command.
+    exit_code: int | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether a rule or a person kept it from running, or nobody decided in time."""
+        return self.verdict in {"refused", "denied", "expired"} or self.fault == "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +175,7 @@ class CallSink(Protocol):
         """A running call says how far it is; live only."""
 
     async def starting(
-        self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str
+        self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str, effect: Effect
     ) -> None:
         """The effect is about to begin; durable before this returns (audit, approval consumed)."""
 

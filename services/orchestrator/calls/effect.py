@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 
+from services.common.rpc import trace
 from services.common.toolhost.contract import ToolResult, text_result
 from services.common.wording import load
 from services.orchestrator.calls.admission import Admitted, ceiling_of
@@ -38,9 +39,13 @@ class Effects:
         nothing ran then.
         """
         call = admitted.call
+        # The host's own span is part of this one.
+        trace.enter(trace.begun().child())
         if stop.is_set():
-            return close(call, "not_started", scope.locale)
-        await sink.starting(call, admitted.fitted.json, admitted.verdict, admitted.rule)
+            return close(call, scope.cut_off_by(), scope.locale)
+        await sink.starting(
+            call, admitted.fitted.json, admitted.verdict, admitted.rule, admitted.held.spec.effect
+        )
         began = time.monotonic()
         progress = _Progress(call.id, sink, self._results)
         result, answered = await self._at_host(scope, admitted, progress, stop)
@@ -62,10 +67,10 @@ class Effects:
             note=self._stop_note(scope, admitted, result, answered) if stop.is_set() else "",
             cancelled=cancelled,
             step_kind=_step_kind(call.name),
+            host=admitted.held.host.name,
         )
         if outcome.step_kind == "note":
             outcome = replace(outcome, step_output=str(result.details.get("note", "")))
-        self._log_line(scope, admitted, outcome)
         return outcome
 
     async def _at_host(
@@ -96,7 +101,7 @@ class Effects:
             work.cancel()
             _log.warning("host_unresponsive", host=host.name, tool=spec.name, call_id=admitted.call.id)
             text = words.text(scope.locale, "calls.unresponsive", service=host.name)
-            return text_result(text, is_error=True, outcome="unknown"), False
+            return text_result(text, is_error=True, outcome="unknown", fault="unavailable"), False
         try:
             return work.result(), True
         except (Exception, asyncio.CancelledError) as error:
@@ -104,7 +109,7 @@ class Effects:
             text = words.text(
                 scope.locale, "calls.unexpected", kind=type(error).__name__, call_id=admitted.call.id
             )
-            return text_result(text, is_error=True, outcome="unknown"), True
+            return text_result(text, is_error=True, outcome="unknown", fault="crash"), True
 
     def _stop_note(self, scope: Scope, admitted: Admitted, result: ToolResult, answered: bool) -> str:
         """What was stopped, and which of three became of it (PIP-136)."""
@@ -114,24 +119,6 @@ class Effects:
             state = result.outcome if result.outcome == "not_started" else "unknown"
         words = load("orchestrator")
         return words.text(scope.locale, f"calls.stopped.{state}", tool=admitted.held.spec.label)
-
-    def _log_line(self, scope: Scope, admitted: Admitted, outcome: CallOutcome) -> None:
-        """One line a call, without arguments or results (PIP-110)."""
-        _log.info(
-            "tool_call",
-            agent=scope.agent.id,
-            conversation=admitted.context.conversation_id,
-            run=scope.run_id,
-            call_id=admitted.call.id,
-            tool=admitted.held.spec.name,
-            host=admitted.held.host.name,
-            verdict=outcome.verdict,
-            ok=outcome.ok,
-            outcome=outcome.outcome,
-            ms=outcome.ms,
-            chars_in=len(admitted.fitted.json),
-            chars_out=outcome.original_chars or len(outcome.text),
-        )
 
 
 class _Progress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,7 +20,10 @@ class SecretMask:
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        found = sorted({value for value in values if len(value) >= _SHORTEST}, key=len, reverse=True)
+        known = {value for value in values if len(value) >= _SHORTEST}
+        # Inside JSON text a value may stand escaped, with or without what is not ASCII.
+        escaped = {json.dumps(value, ensure_ascii=kept)[1:-1] for value in known for kept in (True, False)}
+        found = sorted(known | escaped, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, found))) if found else None
 
     def text(self, text: str) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import structlog
 
 from services.orchestrator.calls.admission import Admissions, Admitted, Asking, GrantFor
+from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.closing import close
 from services.orchestrator.calls.contract import (
     BatchEnd,
@@ -17,6 +19,7 @@ from services.orchestrator.calls.contract import (
     Completed,
     Paused,
     Scope,
+    UnknownOutcome,
 )
 from services.orchestrator.calls.effect import Effects
 from services.orchestrator.calls.hooks import Hooks
@@ -157,6 +160,10 @@ class _Batch:
 
     async def _end(self, outcome: CallOutcome) -> None:
         self._done[outcome.call.id] = outcome
+        if outcome.outcome == "unknown":
+            # The same call further down this very message is one that may have happened (FLD-084).
+            known = UnknownOutcome(outcome.call.name, digest(outcome.arguments_json))
+            self._scope = replace(self._scope, unknown_outcomes=(*self._scope.unknown_outcomes, known))
         await self._sink.ended(outcome)
 
     async def _store_ended(self) -> None:
@@ -189,7 +196,7 @@ class _Batch:
             if not self._scope.leave_open():
                 for call in self._calls:
                     if call.id not in self._done:
-                        await self._end(close(call, "not_started", self._scope.locale))
+                        await self._end(close(call, self._scope.cut_off_by(), self._scope.locale))
             await self._store_ended()
 
         task = asyncio.create_task(close_all())

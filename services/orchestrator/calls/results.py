@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from services.common.ceiling.limit import STRUCTURE_CHARS
 from services.common.toolhost import exact_json
 from services.common.toolhost.contract import ImageBlock, ToolResult, ToolSpec, text_result
 from services.common.wording import Locale, load
-from services.orchestrator.calls.contract import CallOutcome, StepKind
+from services.orchestrator.calls.contract import CallFault, CallOutcome, StepKind
 from services.orchestrator.calls.masking import SecretMask
 from services.orchestrator.calls.steps import step_arguments, step_output
 from services.orchestrator.store.records import GateVerdict, StoredCall
@@ -23,6 +23,7 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _CUT_IN_THE_MIDDLE = frozenset({"shell_run"})
 # The details by which a reading tool says which lines its text is.
 _LINES = ("first_line", "last_line", "total_lines")
+_REFUSALS: frozenset[GateVerdict] = frozenset({"refused", "denied", "expired"})
 # Of the details kept with a message.
 _MOST_DETAILS_CHARS = 1_000_000
 
@@ -62,6 +63,9 @@ class ResultMaker:
         cancelled: bool = False,
         step_kind: StepKind = "tool",
         own_words: bool = False,
+        fault: CallFault | None = None,
+        about: Sequence[str] = (),
+        host: str = "",
     ) -> CallOutcome:
         """The outcome of `call`.
 
@@ -79,6 +83,9 @@ class ResultMaker:
             cancelled: The turn was stopped while it ran.
             step_kind: What run step it becomes.
             own_words: The text is the system's own and is no tool's fault: it gets no prefix.
+            fault: How it failed, where the result does not say.
+            about: What the fault is about.
+            host: Of the service that ran it.
         """
         text, replaced = _storable(self._mask.text(self._written(result, locale)))
         words = load("orchestrator")
@@ -124,6 +131,12 @@ class ResultMaker:
             # Without the prefix: its lengths are the message's own.
             step_output=step_output(f"{limited.text}{ending}", ok=ok),
             step_arguments=step_arguments(self._mask.text(arguments_json), locale),
+            fault=None if ok or verdict in _REFUSALS else fault or _fault_of(result, cancelled=cancelled),
+            about=about,
+            effect=spec.effect if spec is not None else None,
+            host=host,
+            bytes_out=len(result.text.encode(errors="replace")),
+            exit_code=_exit_code(result.details),
         )
 
     def progress(self, text: str, details: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -154,6 +167,19 @@ class ResultMaker:
 def failed(text: str, **fields: Any) -> ToolResult:
     """An error result of a call that did not run."""
     return replace(text_result(text, is_error=True, outcome="not_started"), **fields)
+
+
+def _fault_of(result: ToolResult, *, cancelled: bool) -> CallFault:
+    if cancelled:
+        return "cancelled"
+    if result.refused:
+        return "refused"
+    return result.fault or "tool"
+
+
+def _exit_code(details: Mapping[str, Any]) -> int | None:
+    code = details.get("exit_code")
+    return code if isinstance(code, int) and not isinstance(code, bool) and abs(code) < 2**31 else None
 
 
 def _file_lines(details: Mapping[str, Any]) -> int | None:

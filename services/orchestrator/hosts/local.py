@@ -112,7 +112,7 @@ class LocalToolHost:
         if work.cancelled():
             key = "hosts.deadline" if late else "hosts.cancelled"
             text = words.text(locale, key, tool=run.spec.name, seconds=run.spec.deadline_seconds)
-            return text_result(text, is_error=True, outcome="unknown")
+            return text_result(text, is_error=True, outcome="unknown", fault="timeout" if late else None)
         return self._result_of(work, run)
 
     def _result_of(self, work: asyncio.Task[ToolResult], run: HostRun) -> ToolResult:
@@ -126,6 +126,7 @@ class LocalToolHost:
                 details=error.details,
                 outcome=error.outcome,
                 refused=error.refused,
+                fault=error.fault,
             )
         # Its message may hold anything; the model gets the type and where to look (TLS-028).
         call_id = run.context.call_id
@@ -133,7 +134,7 @@ class LocalToolHost:
         text = load("orchestrator").text(
             run.context.locale, "calls.unexpected", kind=type(error).__name__, call_id=call_id
         )
-        return text_result(text, is_error=True, outcome="unknown")
+        return text_result(text, is_error=True, outcome="unknown", fault="crash")
 
     async def release(self, kind: Released, name: str) -> None:
         """Nothing is kept between calls."""

@@ -17,6 +17,7 @@ from services.common.toolhost import exact_json, wire
 from services.common.toolhost.contract import (
     Arguments,
     CallContext,
+    Fault,
     NoOpinion,
     Routine,
     ToolResult,
@@ -260,9 +261,10 @@ class RemoteToolHost:
             seconds=run.spec.deadline_seconds,
             code=error.code.name,
         )
+        fault: Fault = "timeout" if late else "unavailable"
         if attempts > 1:
             text = f"{text} {words.text(locale, 'hosts.attempts', count=attempts)}"
-        return text_result(text, is_error=True, outcome=outcome)
+        return text_result(text, is_error=True, outcome=outcome, fault=fault)
 
     def _stopped(self, run: HostRun) -> ToolResult:
         text = load("orchestrator").text(run.context.locale, "hosts.cancelled", tool=run.spec.name)

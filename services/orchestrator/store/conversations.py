@@ -36,16 +36,26 @@ async def create(
     autonomous: bool,
     cost_cap_usd: float,
     approval_ttl_seconds: int | None = None,
+    forked_from: str | None = None,
 ) -> Conversation:
     """Open a conversation."""
     conversation_id = str(uuid4())
     await connection.execute(
         """
         insert into conversations
-            (id, agent_id, channel, title, autonomous, cost_cap_usd, approval_ttl_seconds)
-        values (%s, %s, %s, %s, %s, %s, %s)
+            (id, agent_id, channel, title, autonomous, cost_cap_usd, approval_ttl_seconds, forked_from)
+        values (%s, %s, %s, %s, %s, %s, %s, %s)
         """,
-        (conversation_id, agent_id, channel, title, autonomous, cost_cap_usd, approval_ttl_seconds),
+        (
+            conversation_id,
+            agent_id,
+            channel,
+            title,
+            autonomous,
+            cost_cap_usd,
+            approval_ttl_seconds,
+            forked_from,
+        ),
     )
     created = await get(connection, conversation_id)
     assert created is not None

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from services.common.toolhost.contract import Outcome
 from services.orchestrator.store.pool import Connection, Row
 from services.orchestrator.store.records import Author, Message, Role, StoredCall, Usage
 
@@ -17,6 +18,9 @@ _COLUMNS = """
     cost_usd::float8, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, is_error,
     details::text, context::text, opaque::text, run_id, created_at
 """
+
+# Of the newest calls of one conversation whose outcome is not known; a turn asks for them at each step.
+_MOST_UNKNOWN = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,9 @@ class NewMessage:
     details: str | None = None
     context: str | None = None
     opaque: str | None = None
+    # Of the call that a tool message answers.
+    outcome: Outcome | None = None
+    arguments_sha256: bytes | None = None
 
 
 async def append(
@@ -70,8 +77,8 @@ async def append(
             f"""
             insert into messages (conversation_id, seq, role, author, content, tool_calls, tool_call_id, name,
                 provider, model, cost_usd, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
-                is_error, details, context, opaque, run_id)
-            values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+                is_error, details, context, opaque, run_id, outcome, arguments_sha256)
+            values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
             returning {_COLUMNS}
             """,  # noqa: S608 - constant columns
             (
@@ -95,6 +102,8 @@ async def append(
                 message.context,
                 message.opaque,
                 message.run_id,
+                message.outcome,
+                message.arguments_sha256,
             ),
         )
         inserted = await cursor.fetchone()
@@ -137,6 +146,39 @@ async def page(
     return [_message(row) for row in reversed(rows[:limit])], len(rows) > limit
 
 
+async def find(connection: Connection, message_id: int) -> Message | None:
+    """The message of this id, whatever its conversation."""
+    cursor = await connection.execute(
+        f"select {_COLUMNS} from messages where id = %s",  # noqa: S608 - constant columns
+        (message_id,),
+    )
+    row = await cursor.fetchone()
+    return _message(row) if row else None
+
+
+async def copy_before(connection: Connection, source_id: str, target_id: str, before_seq: int) -> None:
+    """Copy the beginning of a log into an empty one, numbered from 1 without gaps (TRN-026).
+
+    Provider, price and tokens are left out, so that no total of the ledger changes (TRN-027); what a
+    provider needs back with its message names itself for whom it is.
+    """
+    await connection.execute(
+        """
+        with copied as (
+            insert into messages (conversation_id, seq, role, author, content, tool_calls, tool_call_id, name,
+                model, is_error, details, context, opaque, created_at)
+            select %(target)s, row_number() over (order by seq), role, author, content, tool_calls,
+                tool_call_id, name, model, is_error, details, context, opaque, created_at
+            from messages where conversation_id = %(source)s and seq < %(before)s
+            order by seq
+            returning seq
+        )
+        update conversations set last_seq = (select count(*) from copied) where id = %(target)s
+        """,
+        {"source": source_id, "target": target_id, "before": before_seq},
+    )
+
+
 async def last_seq(connection: Connection, conversation_id: str) -> int:
     """Number of the last message; 0 for an empty log."""
     cursor = await connection.execute("select last_seq from conversations where id = %s", (conversation_id,))
@@ -157,6 +199,35 @@ async def open_calls(connection: Connection, conversation_id: str) -> list[Store
         {"id": conversation_id},
     )
     return open_among([_message(row) for row in await cursor.fetchall()])
+
+
+async def unknown_outcomes(connection: Connection, conversation_id: str) -> list[tuple[str, bytes]]:
+    """Calls of a conversation that may have taken effect, as tool and digest of the arguments (FLD-084).
+
+    A call that began is known by the arguments that the audit trail says it began with, since whoever
+    closed it after a restart knew only what the model wrote. One of the same arguments that ended since
+    with a known result makes its outcome known.
+    """
+    cursor = await connection.execute(
+        """
+        with unknown as (
+            select m.seq, m.name, coalesce(a.arguments_sha256, m.arguments_sha256) as digest
+            from messages m
+            left join lateral (
+                select arguments_sha256 from audit.calls
+                where call_id = m.tool_call_id and event = 'allowed' limit 1) a on true
+            where m.conversation_id = %(id)s and m.outcome = 'unknown'
+            order by m.seq desc limit %(most)s
+        )
+        select distinct name, digest from unknown u
+        where digest is not null and not exists (
+            select from messages d
+            where d.conversation_id = %(id)s and d.seq > u.seq and d.name = u.name
+                and d.outcome = 'done' and d.arguments_sha256 = u.digest)
+        """,
+        {"id": conversation_id, "most": _MOST_UNKNOWN},
+    )
+    return [(row["name"], bytes(row["digest"])) for row in await cursor.fetchall()]
 
 
 def open_among(log: Sequence[Message]) -> list[StoredCall]:

@@ -27,7 +27,10 @@ _SESSION = (
 _START_SECONDS = 30.0
 _AGAIN_SECONDS = 0.2
 
-DatabaseLost = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
+# Postgres answers and takes no writes: its disk is full, or it is a standby or set to read only.
+WriteRefused = (psycopg.errors.DiskFull, psycopg.errors.ReadOnlySqlTransaction)
+# Nothing was written, whatever the reason.
+DatabaseLost = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, *WriteRefused)
 
 
 class Database:

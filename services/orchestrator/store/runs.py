@@ -46,15 +46,26 @@ async def create(
     model_calls: int = 0,
     recoveries: int = 0,
     recovered_from: str | None = None,
+    seconds_left: float | None = None,
 ) -> Run:
-    """Begin a run."""
+    """Begin a run; `seconds_left` is how long it may be worked on while nobody attends it (FLD-008)."""
     cursor = await connection.execute(
         f"""
         insert into runs (id, conversation_id, agent_id, source, status, after_seq, model_calls, recoveries,
-            recovered_from)
-        values (%s, %s, %s, %s, 'running', %s, %s, %s, %s) returning {_COLUMNS}
+            recovered_from, seconds_left)
+        values (%s, %s, %s, %s, 'running', %s, %s, %s, %s, %s) returning {_COLUMNS}
         """,  # noqa: S608 - constant columns
-        (run_id, conversation_id, agent_id, source, after_seq, model_calls, recoveries, recovered_from),
+        (
+            run_id,
+            conversation_id,
+            agent_id,
+            source,
+            after_seq,
+            model_calls,
+            recoveries,
+            recovered_from,
+            seconds_left,
+        ),
     )
     row = await cursor.fetchone()
     assert row is not None

@@ -8,11 +8,14 @@ Whoever locks a conversation and its claim takes the conversation first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.orchestrator.store.pool import Connection, Row
 
 LEASE_SECONDS = 15
+# How long past its time a turn may take to end its running call and store the results.
+OVERDUE_SECONDS = 30
 # First key of the advisory locks that say which orchestrators live.
 INSTANCE_LOCK = 0x63726577
 
@@ -31,15 +34,20 @@ class Claim:
 
 
 async def claim(connection: Connection, conversation_id: str, run_id: str, instance: int) -> Claim | None:
-    """Take the conversation for a run, or None when somebody works on it."""
+    """Take the conversation for a run, or None when somebody works on it.
+
+    The time an unattended run has left begins to count (FLD-008).
+    """
     cursor = await connection.execute(
         """
-        insert into turns (conversation_id, run_id, instance, epoch, lease_until)
-        values (%s, %s, %s, nextval('turn_epochs'), now() + make_interval(secs => %s))
+        insert into turns (conversation_id, run_id, instance, epoch, lease_until, ends_at)
+        select %s, r.id, %s, nextval('turn_epochs'), now() + make_interval(secs => %s),
+            now() + make_interval(secs => r.seconds_left)
+        from runs r where r.id = %s
         on conflict (conversation_id) do nothing
         returning epoch
         """,
-        (conversation_id, run_id, instance, LEASE_SECONDS),
+        (conversation_id, instance, LEASE_SECONDS, run_id),
     )
     row = await cursor.fetchone()
     return Claim(conversation_id, run_id, row["epoch"]) if row else None
@@ -72,6 +80,31 @@ async def release(connection: Connection, claim: Claim) -> None:
     await connection.execute("delete from turns where conversation_id = %s", (claim.conversation_id,))
 
 
+async def seconds_left(connection: Connection, claim: Claim) -> float | None:
+    """How long the turn may still run; None when somebody attends it. Never negative."""
+    cursor = await connection.execute(
+        """
+        select greatest(0, extract(epoch from ends_at - now()))::float8 as seconds
+        from turns where conversation_id = %s and ends_at is not null
+        """,
+        (claim.conversation_id,),
+    )
+    row = await cursor.fetchone()
+    return row["seconds"] if row else None
+
+
+async def keep_time_left(connection: Connection, claim: Claim) -> None:
+    """Before a wait for a person: what is left is the run's again, so the wait is not counted."""
+    await connection.execute(
+        """
+        update runs r set seconds_left = greatest(0, extract(epoch from t.ends_at - now()))
+        from turns t
+        where t.conversation_id = %s and t.epoch = %s and t.ends_at is not null and r.id = t.run_id
+        """,
+        (claim.conversation_id, claim.epoch),
+    )
+
+
 async def running(connection: Connection, conversation_id: str) -> str | None:
     """The id of the run that works on the conversation now, or None."""
     cursor = await connection.execute(
@@ -89,14 +122,14 @@ async def running_among(connection: Connection, conversation_ids: list[str]) -> 
     return {str(row["conversation_id"]) for row in await cursor.fetchall()}
 
 
-async def renew(connection: Connection, instance: int, conversation_ids: list[str]) -> None:
+async def renew(connection: Connection, instance: int, working_on: Sequence[str]) -> None:
     """Extend the leases of what an instance works on; its other claims run out (TRN-147)."""
     await connection.execute(
         """
         update turns set lease_until = now() + make_interval(secs => %s)
         where instance = %s and conversation_id = any(%s)
         """,
-        (LEASE_SECONDS, instance, conversation_ids),
+        (LEASE_SECONDS, instance, list(working_on)),
     )
 
 
@@ -133,33 +166,45 @@ async def stops_requested(connection: Connection, instance: int) -> list[str]:
     return [str(row["conversation_id"]) for row in await cursor.fetchall()]
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A claim that was taken from its owner, and why the turn is not to go on, if so."""
+
+    claim: Claim
+    # A person had asked to stop it.
+    stop_requested: bool
+    # Nobody attends it and its time is up (FLD-008).
+    overdue: bool
+
+
 async def take_over(
-    connection: Connection, instance: int, working_on: list[str], *, limit: int = 8
-) -> list[tuple[Claim, bool]]:
+    connection: Connection, instance: int, *, working_on: Sequence[str] = (), limit: int = 8
+) -> list[Taken]:
     """Claim turns whose owner is dead (its advisory lock is free), hung or let go (its lease ran out).
 
-    Args:
-        connection: To the database.
-        instance: Of this process.
-        working_on: The conversations whose turns run in it, never taken over from itself.
-        limit: The most claims to take.
+    A turn that nobody attends is taken away from a living owner too, this instance included, when it
+    is `OVERDUE_SECONDS` past its time.
 
-    Returns:
-        The new claims, each with whether a person had asked to stop it.
+    Args:
+        connection: Inside a transaction or alone.
+        instance: Who takes them.
+        working_on: Conversations whose turns run in this instance, never taken over from itself.
+        limit: Most at once.
     """
     cursor = await connection.execute(
         """
         with orphaned as (
             select t.conversation_id from turns t
-            where not t.conversation_id = any(%(working_on)s) and (
-                t.lease_until <= now()
-                or t.instance <> %(instance)s and not exists (
-                    select from pg_locks l
-                    where l.locktype = 'advisory' and l.classid = %(lock)s and l.objid = t.instance
-                        and l.objsubid = 2 and l.granted
-                        and l.database = (select oid from pg_database where datname = current_database())
+            where t.ends_at < now() - make_interval(secs => %(overdue)s)
+                or t.conversation_id <> all(%(working_on)s::uuid[]) and (
+                    t.lease_until <= now()
+                    or t.instance <> %(instance)s and not exists (
+                        select from pg_locks l
+                        where l.locktype = 'advisory' and l.classid = %(lock)s and l.objid = t.instance
+                            and l.objsubid = 2 and l.granted
+                            and l.database = (select oid from pg_database where datname = current_database())
+                    )
                 )
-            )
             order by t.epoch limit %(limit)s
             for update skip locked
         )
@@ -167,17 +212,19 @@ async def take_over(
         set instance = %(instance)s, epoch = nextval('turn_epochs'),
             lease_until = now() + make_interval(secs => %(lease)s)
         from orphaned o where t.conversation_id = o.conversation_id
-        returning t.conversation_id, t.run_id, t.epoch, t.stop_requested
+        returning t.conversation_id, t.run_id, t.epoch, t.stop_requested,
+            coalesce(t.ends_at < now(), false) as overdue
         """,
         {
             "instance": instance,
-            "working_on": working_on,
+            "working_on": list(working_on),
             "lock": INSTANCE_LOCK,
             "limit": limit,
             "lease": LEASE_SECONDS,
+            "overdue": OVERDUE_SECONDS,
         },
     )
-    return [(_claim(row), row["stop_requested"]) for row in await cursor.fetchall()]
+    return [Taken(_claim(row), row["stop_requested"], row["overdue"]) for row in await cursor.fetchall()]
 
 
 async def hand_to_run(connection: Connection, claim: Claim, run_id: str) -> Claim:

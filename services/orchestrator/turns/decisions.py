@@ -13,6 +13,7 @@ from services.common.errors import Conflict, Invalid, NotFound
 from services.orchestrator.store import approvals, conversations, runs, turns
 from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.store.records import Approval, ApprovalStatus, Conversation
+from services.orchestrator.turns.views import always_allows
 
 ANSWER_CHARS = 20_000
 
@@ -49,7 +50,7 @@ class Decisions:
             approval_id: Of the request.
             conversation_id: Where the caller believes it to be; None: anywhere.
             approve: Whether the call may run.
-            always: Let later calls of the tool run unasked here; counts only when offered (TRN-204).
+            always: Let calls like it run unasked here (FLD-021); counts only when offered (TRN-204).
             by: Who decides, for the record.
             instance: Of this process.
 
@@ -64,7 +65,7 @@ class Decisions:
                 raise Conflict("IS_QUESTION", "error.is_question")
             settled = await approvals.settle(connection, approval_id, status, decided_by=by)
             if approve and always and approval.may_always:
-                await conversations.grant(connection, approval.conversation_id, approval.tool)
+                await conversations.grant(connection, approval.conversation_id, always_allows(approval))
             return await self._resume(connection, settled, conversation, instance)
 
     async def answer(

@@ -16,6 +16,7 @@ from crew.v1 import events_pb2
 from services.common.errors import NotFound
 from services.orchestrator.store import conversations, queue, runs
 from services.orchestrator.store.pool import Database
+from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.decisions import Decided, Decisions
 from services.orchestrator.turns.inbound import Inbound, Joined, Opened
@@ -48,6 +49,7 @@ class TurnDesk:
         upkeep: Knows this process's instance and reaches the others.
         streams: Where running turns are watched.
         activity: Told of conversations that got a title.
+        space: Whether there is room for a turn.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class TurnDesk:
         upkeep: Upkeep,
         streams: Streams,
         activity: Activity,
+        space: Space,
     ) -> None:
         self._database = database
         self._inbound = inbound
@@ -69,6 +72,7 @@ class TurnDesk:
         self.streams = streams
         self._activity = activity
         self._begun: set[asyncio.Task[Any]] = set()
+        self._space = space
 
     async def send(
         self, conversation_id: str, text: str, *, source: str, request_id: str | None = None
@@ -76,8 +80,10 @@ class TurnDesk:
         """Take a message in; the stream is the turn's, or holds one ``queued`` event.
 
         Raises:
+            StoreFull: There is no room; the message was not stored (FLD-051).
             CrewError: See `Inbound.send`.
         """
+        self._space.require()
         return await self._to_its_end(self._send(conversation_id, text, source, request_id))
 
     async def _send(self, conversation_id: str, text: str, source: str, request_id: str | None) -> TurnStream:
@@ -150,8 +156,10 @@ class TurnDesk:
         """Approve or deny; the stream is the resumed turn's.
 
         Raises:
+            StoreFull: There is no room; the request still waits.
             CrewError: See `Decisions.decide`.
         """
+        self._space.require()
         return await self._to_its_end(
             self._resumed(
                 self._decisions.decide(
@@ -171,8 +179,10 @@ class TurnDesk:
         """Answer a question; the stream is the resumed turn's.
 
         Raises:
+            StoreFull: There is no room; the question still waits.
             CrewError: See `Decisions.answer`.
         """
+        self._space.require()
         return await self._to_its_end(
             self._resumed(
                 self._decisions.answer(

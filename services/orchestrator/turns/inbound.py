@@ -24,6 +24,7 @@ from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.store.queue import QUEUE_LIMIT, KnownRequest, QueuedItem
 from services.orchestrator.store.records import Conversation
 from services.orchestrator.turns import commands
+from services.orchestrator.turns.attendance import attended
 from services.orchestrator.turns.writes import closing_message
 
 _TITLE_CHARS = 60
@@ -200,7 +201,8 @@ class Inbound:
     async def _open(
         self, connection: Connection, conversation: Conversation, text: str, source: str, instance: int
     ) -> Opened:
-        if self._agents.get(conversation.agent_id) is None:
+        agent = self._agents.get(conversation.agent_id)
+        if agent is None:
             raise NotFound("NO_AGENT", "error.no_agent", id=conversation.agent_id)
         closed = await self._close_open_calls(connection, conversation.id)
         run_id = str(uuid4())
@@ -212,6 +214,7 @@ class Inbound:
             agent_id=conversation.agent_id,
             source=source,
             after_seq=after_seq,
+            seconds_left=None if attended(source, conversation.autonomous) else agent.max_minutes * 60.0,
         )
         await messages.append(
             connection, conversation.id, [*closed, NewMessage("user", "person", text, run_id)]

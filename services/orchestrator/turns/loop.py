@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from services.common.wording import Catalogue
 from services.orchestrator.calls import closing
-from services.orchestrator.calls.contract import CallOutcome, Paused, Scope
+from services.orchestrator.calls.contract import CallOutcome, Paused, Scope, UnknownOutcome
 from services.orchestrator.calls.loop_guard import Halt, Note
 from services.orchestrator.calls.pipeline import CallPipeline
 from services.orchestrator.calls.registry import ToolRegistry
@@ -24,8 +24,18 @@ from services.orchestrator.store.pool import Database
 from services.orchestrator.store.records import Approval, StoredCall
 from services.orchestrator.turns.asking import Asking
 from services.orchestrator.turns.escalation import Escalation
+from services.orchestrator.turns.observing import CallObserver
 from services.orchestrator.turns.sink import TurnSink
-from services.orchestrator.turns.turn import Done, Ending, Failed, Halted, Turn, Waiting
+from services.orchestrator.turns.turn import (
+    ENDING_STOPS,
+    Done,
+    Ending,
+    Failed,
+    Halted,
+    Turn,
+    Waiting,
+    cut_off_by,
+)
 from services.orchestrator.turns.writes import Closing, TurnWrites
 
 NONE_DECIDED: Mapping[str, Approval] = MappingProxyType({})
@@ -42,6 +52,7 @@ class TurnLoop:
         registry: Knows each agent's tools.
         pipeline: Takes calls through gate and host.
         catalogue: Sentences.
+        observed: Told of every call that ended.
         approval_ttl_seconds: Of a request in a conversation that names none.
     """
 
@@ -55,6 +66,7 @@ class TurnLoop:
         registry: ToolRegistry,
         pipeline: CallPipeline,
         catalogue: Catalogue,
+        observed: CallObserver,
         approval_ttl_seconds: int,
     ) -> None:
         self._database = database
@@ -64,6 +76,7 @@ class TurnLoop:
         self._registry = registry
         self._pipeline = pipeline
         self._catalogue = catalogue
+        self._observed = observed
         self._ttl_seconds = approval_ttl_seconds
 
     async def run(self, turn: Turn) -> Ending:
@@ -168,7 +181,7 @@ class TurnLoop:
         self, turn: Turn, calls: Sequence[StoredCall], decisions: Mapping[str, Approval] = NONE_DECIDED
     ) -> Ending | None:
         scope = await self._scope(turn, decisions)
-        end = await self._pipeline.run(scope, calls, TurnSink(turn, self._writes))
+        end = await self._pipeline.run(scope, calls, TurnSink(turn, self._writes, self._observed))
         turn.recovered = False
         if isinstance(end, Paused):
             ttl = turn.conversation.approval_ttl_seconds or self._ttl_seconds
@@ -194,7 +207,7 @@ class TurnLoop:
         return None
 
     async def _close(self, turn: Turn, calls: Sequence[StoredCall], why: closing.Why) -> None:
-        sink = TurnSink(turn, self._writes)
+        sink = TurnSink(turn, self._writes, self._observed)
         outcomes: list[CallOutcome] = []
         for call in calls:
             await sink.announced(call)
@@ -215,8 +228,15 @@ class TurnLoop:
             recovered=turn.recovered,
             budget_left_usd=turn.budget_left_usd,
             reread=lambda: self._writes.reread(turn),
-            leave_open=lambda: turn.stop_reason != "person",
+            unknown_outcomes=await self._unknown_outcomes(turn),
+            leave_open=lambda: turn.stop_reason not in ENDING_STOPS,
+            cut_off_by=lambda: cut_off_by(turn),
         )
+
+    async def _unknown_outcomes(self, turn: Turn) -> Sequence[UnknownOutcome]:
+        async with self._database.connection() as connection:
+            found = await messages.unknown_outcomes(connection, turn.conversation_id)
+        return [UnknownOutcome(tool, sha256) for tool, sha256 in found]
 
     async def _decisions(self, turn: Turn, calls: Sequence[StoredCall]) -> Mapping[str, Approval]:
         async with self._database.connection() as connection:

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 from crew.v1 import events_pb2, runs_pb2
 
+from services.common.toolhost.contract import Effect
 from services.orchestrator.calls.contract import CallOutcome
 from services.orchestrator.calls.steps import step_arguments
-from services.orchestrator.store.audit import AuditedCall
 from services.orchestrator.store.records import GateVerdict, StoredCall
+from services.orchestrator.turns.observing import CallObserver
 from services.orchestrator.turns.turn import Turn
 from services.orchestrator.turns.writes import TurnWrites
-
-# Of an argument list in the audit trail.
-_SHORT_CHARS = 400
 
 
 class TurnSink:
     """The `CallSink` of one batch."""
 
-    def __init__(self, turn: Turn, writes: TurnWrites) -> None:
+    def __init__(self, turn: Turn, writes: TurnWrites, observed: CallObserver) -> None:
         self._turn = turn
         self._writes = writes
+        self._observed = observed
 
     async def announced(self, call: StoredCall) -> None:
         """Show the call with the arguments as the model wrote them."""
@@ -37,24 +35,24 @@ class TurnSink:
         self._publish(tool_progress=events_pb2.ToolProgress(id=call_id, text=text, details=told))
 
     async def starting(
-        self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str
+        self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str, effect: Effect
     ) -> None:
         """Open the call's step and record why it may run; committed before this returns."""
         step = self._turn.recorder.open(
             "tool",
             name=call.name,
-            arguments=_json(step_arguments(arguments_json, self._turn.locale)),
+            arguments=_json(step_arguments(self._writes.trail.mask.text(arguments_json), self._turn.locale)),
             tool_call_id=call.id,
             verdict=allowed_by,
         )
         self._turn.call_steps[call.id] = step
-        await self._writes.starting(
-            self._turn, self._audited(call, arguments_json), step, allowed_by, rule[:500]
-        )
+        about = self._writes.trail.call(self._turn, call, arguments_json, effect)
+        await self._writes.starting(self._turn, about, step, allowed_by, rule[:500])
 
     async def ended(self, outcome: CallOutcome) -> None:
-        """Close the step and show the result."""
+        """Close the step, count the call and show the result."""
         self._close_step(outcome)
+        self._observed(self._turn, outcome)
         result = events_pb2.ToolResult(
             id=outcome.call.id,
             name=outcome.call.name,
@@ -74,8 +72,7 @@ class TurnSink:
     async def store(self, outcomes: Sequence[CallOutcome]) -> None:
         """Store the tool messages in the order written."""
         steps = [self._step_of(outcome) for outcome in outcomes]
-        entries = [self._audited(outcome.call, outcome.arguments_json) for outcome in outcomes]
-        await self._writes.outcomes(self._turn, outcomes, steps, entries)
+        await self._writes.outcomes(self._turn, outcomes, steps)
         for outcome in outcomes:
             self._turn.call_steps.pop(outcome.call.id, None)
 
@@ -107,18 +104,6 @@ class TurnSink:
         if outcome.call.id not in self._turn.call_steps:
             self._close_step(outcome)
         return self._turn.call_steps[outcome.call.id]
-
-    def _audited(self, call: StoredCall, arguments_json: str) -> AuditedCall:
-        short = arguments_json if len(arguments_json) <= _SHORT_CHARS else f"{arguments_json[:_SHORT_CHARS]}…"
-        return AuditedCall(
-            agent_id=self._turn.agent.id,
-            conversation_id=self._turn.conversation_id,
-            run_id=self._turn.run_id,
-            call_id=call.id,
-            tool=call.name,
-            arguments_sha256=hashlib.sha256(arguments_json.encode()).digest(),
-            arguments_short=short,
-        )
 
     def _publish(self, **event: Any) -> None:
         self._turn.stream.publish(events_pb2.TurnEvent(**event))

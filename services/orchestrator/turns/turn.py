@@ -10,6 +10,7 @@ from crew.v1 import runs_pb2
 
 from services.common.wording import Locale
 from services.orchestrator.agents.profile import Agent
+from services.orchestrator.calls.contract import CutOff
 from services.orchestrator.calls.loop_guard import LoopGuard
 from services.orchestrator.models.contract import Route
 from services.orchestrator.store.records import Approval, Conversation, HaltReason, Message
@@ -17,7 +18,9 @@ from services.orchestrator.store.turns import Claim
 from services.orchestrator.turns.recorder import RunRecorder
 from services.orchestrator.turns.stream import TurnStream
 
-StopReason = Literal["person", "shutdown", "lost"]
+# "person", "time" and "full" end the turn; with the others somebody goes on with it.
+StopReason = Literal["person", "time", "full", "shutdown", "lost"]
+ENDING_STOPS: frozenset[StopReason] = frozenset({"person", "time", "full"})
 
 
 @dataclass(slots=True)
@@ -47,6 +50,8 @@ class Turn:
     # The escalation route was used, before a pause included: not a second time (TRN-178).
     escalated: bool = False
     stop_reason: StopReason | None = None
+    # How long it may run when nobody attends it; None: no limit.
+    seconds_left: float | None = None
     # Text of the model call at hand that watchers have seen and the log has not.
     shown: str = ""
     # The route that has begun to answer and has not finished: leaving costs an unknown price.
@@ -70,6 +75,15 @@ class Turn:
         """What may still be spent in this conversation; None without a cap."""
         cap = self.conversation.cost_cap_usd
         return max(0.0, cap - self.conversation.spent_usd) if cap > 0 else None
+
+
+def cut_off_by(turn: Turn) -> CutOff:
+    """What calls that a stop kept from running are told."""
+    match turn.stop_reason:
+        case "time" | "full" as reason:
+            return reason
+        case _:
+            return "not_started"
 
 
 @dataclass(frozen=True, slots=True)

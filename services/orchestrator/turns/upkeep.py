@@ -10,10 +10,20 @@ import structlog
 
 from services.common.wording import Locale
 from services.orchestrator.calls import closing
-from services.orchestrator.store import approvals, conversations, messages, queue, runs, turns, wakeups
+from services.orchestrator.store import (
+    approvals,
+    conversations,
+    messages,
+    queue,
+    retention,
+    runs,
+    turns,
+    wakeups,
+)
 from services.orchestrator.store.instance import Instance
-from services.orchestrator.store.pool import Connection, Database, DatabaseLost
-from services.orchestrator.store.turns import Claim, ClaimLost
+from services.orchestrator.store.pool import Connection, Database, DatabaseLost, WriteRefused
+from services.orchestrator.store.space import LOOK_SECONDS, Space
+from services.orchestrator.store.turns import Claim, ClaimLost, Taken
 from services.orchestrator.turns.decisions import Decisions
 from services.orchestrator.turns.inbound import Inbound
 from services.orchestrator.turns.runner import TurnRunner
@@ -24,6 +34,9 @@ log = structlog.get_logger(__name__)
 RENEW_SECONDS = 5.0
 # Beneath the notifications, which may be lost.
 POLL_SECONDS = 1.0
+# Between two removals of old records (FLD-052), and after one that failed.
+SWEEP_SECONDS = 24 * 3600.0
+SWEEP_AGAIN_SECONDS = 600.0
 # A turn that its processes die under is taken up so often and then closed with the note.
 RECOVERIES = 3
 
@@ -37,6 +50,8 @@ class Upkeep:
         inbound: Opens turns for waiting messages.
         decisions: Closes overdue requests.
         locale: Of the notes that close what a dead process left open.
+        space: Looked at all the time; without room nothing is begun.
+        keep_days: How long ended runs and decided requests are kept.
         schedule: False starts nothing by itself: no takeover, no drain, no expiry (TRN-083).
     """
 
@@ -48,6 +63,8 @@ class Upkeep:
         inbound: Inbound,
         decisions: Decisions,
         locale: Locale,
+        space: Space,
+        keep_days: int,
         schedule: bool = True,
     ) -> None:
         self._database = database
@@ -55,6 +72,8 @@ class Upkeep:
         self._inbound = inbound
         self._decisions = decisions
         self._locale: Locale = locale
+        self._space = space
+        self._keep_days = keep_days
         self._schedule = schedule
         self._woken = asyncio.Event()
         self._stopped = False
@@ -71,7 +90,9 @@ class Upkeep:
     async def start(self) -> None:
         """Register this process and begin to look after turns."""
         self._instance = await Instance.register(self._database)
+        await self._space.look()
         self._tasks = [
+            asyncio.create_task(self._watch_space(), name="space"),
             asyncio.create_task(self._renew(), name="leases"),
             asyncio.create_task(self._answer_waiting(), name="queues"),
         ]
@@ -80,6 +101,7 @@ class Upkeep:
                 await runs.close_unowned(connection)
             self._tasks += [
                 asyncio.create_task(self._look(), name="upkeep"),
+                asyncio.create_task(self._sweep(), name="retention"),
                 asyncio.create_task(
                     wakeups.listen(self._database, self._woken.set, stopped=lambda: self._stopped),
                     name="wakeups",
@@ -117,6 +139,7 @@ class Upkeep:
                 async with self._database.connection() as connection:
                     await turns.renew(connection, self.instance, self._runner.working_on)
             except DatabaseLost as error:
+                self._note(error)
                 log.warning("leases_not_renewed", error=type(error).__name__)
 
     async def _keep_instance(self) -> None:
@@ -128,7 +151,7 @@ class Upkeep:
             log.warning("instance_lock_lost", instance=self._instance.number)
             if not await self._instance.regain(self._database):
                 # Under the old number it would be taken for dead: let go of everything and start anew.
-                await self._runner.abandon_all("lost")
+                await self._runner.stop_all("lost")
                 before, self._instance = self._instance, await Instance.register(self._database)
                 await before.close()
         self._woken.set()
@@ -139,9 +162,12 @@ class Upkeep:
             conversation_id = await self._runner.freed.get()
             if self._stopped:
                 return
+            if self._space.shortage:
+                continue
             try:
                 await self._drain(conversation_id)
             except DatabaseLost as error:
+                self._note(error)
                 log.warning("queue_not_drained", error=type(error).__name__)
 
     async def _look(self) -> None:
@@ -149,17 +175,54 @@ class Upkeep:
             self._woken.clear()
             try:
                 await self._keep_instance()
-                await self._take_over()
-                await self._drain_all()
-                await self._expire()
+                if not self._space.shortage:
+                    await self._take_over()
+                    await self._drain_all()
+                    await self._expire()
                 await self._stop_requested()
             except DatabaseLost as error:
+                self._note(error)
                 log.warning("upkeep_lost_database", error=type(error).__name__)
             except Exception:
                 log.exception("upkeep_failed")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):
                     await self._woken.wait()
+
+    async def _watch_space(self) -> None:
+        """End what runs when there is no room, and go on as soon as there is (FLD-051)."""
+        while True:
+            before = self._space.shortage
+            try:
+                shortage = await self._space.look()
+            except OSError as error:
+                log.warning("space_not_known", error=type(error).__name__)
+                shortage = before
+            # By the disk alone: what ends now can still be written down.
+            if shortage == "disk" and self._runner.running:
+                await self._runner.stop_all("full")
+            if before and not shortage:
+                self._woken.set()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _sweep(self) -> None:
+        while True:
+            pause = SWEEP_AGAIN_SECONDS
+            try:
+                if not self._space.shortage:
+                    removed = await retention.sweep(self._database, days=self._keep_days)
+                    log.info("old_records_removed", **removed)
+                    pause = SWEEP_SECONDS
+            except DatabaseLost as error:
+                self._note(error)
+                log.warning("old_records_not_removed", error=type(error).__name__)
+            except Exception:
+                log.exception("sweep_failed")
+            await asyncio.sleep(pause)
+
+    def _note(self, error: Exception) -> None:
+        if isinstance(error, WriteRefused):
+            self._space.refused(error)
 
     async def _drain(self, conversation_id: str) -> None:
         if opened := await self._inbound.drain(conversation_id, instance=self.instance):
@@ -189,40 +252,56 @@ class Upkeep:
                 claim, stop = self._runner.dropped[0]
                 await turns.drop(connection, claim, stop=stop)
                 del self._runner.dropped[0]
-            taken = await turns.take_over(connection, self.instance, self._runner.working_on)
-        for claim, stop_requested in taken:
+            taken = await turns.take_over(connection, self.instance, working_on=self._runner.working_on)
+        for each in taken:
             try:
-                await self._recover(claim, stop_requested=stop_requested)
+                await self._recover(each)
             except ClaimLost:
                 continue
 
-    async def _recover(self, claim: Claim, *, stop_requested: bool) -> None:
-        """Go on with a turn whose process died: its run is closed, another one takes its place."""
+    async def _recover(self, taken: Taken) -> None:
+        """Go on with a turn whose process died: its run is closed, another one takes its place.
+
+        One whose time is up, or which a person wanted to stop, is closed instead.
+        """
+        claim = taken.claim
         async with self._database.transaction() as connection:
             await turns.hold(connection, claim)
             before = await runs.get(connection, claim.run_id)
             conversation = await conversations.get(connection, claim.conversation_id)
             assert before is not None
             assert conversation is not None
-            await runs.set_status(connection, before.id, "error", "interrupted")
-            if stop_requested or before.recoveries >= RECOVERIES:
-                await self._close(connection, claim)
-                return
-            run = await runs.create(
-                connection,
-                run_id=str(uuid4()),
-                conversation_id=claim.conversation_id,
-                agent_id=before.agent_id,
-                source=before.source,
-                after_seq=await messages.last_seq(connection, claim.conversation_id),
-                model_calls=before.model_calls,
-                recoveries=before.recoveries + 1,
-                recovered_from=before.id,
+            overdue = taken.overdue
+            await runs.set_status(
+                connection, before.id, "halted" if overdue else "error", "time" if overdue else "interrupted"
             )
-            claim = await turns.hand_to_run(connection, claim, run.id)
-            await queue.requests_moved(connection, claim.conversation_id, before.id, run.id)
-        log.info("turn_taken_up", conversation_id=claim.conversation_id, run_id=run.id)
-        self._runner.start(claim, run, conversation, recovered=True)
+            if overdue or taken.stop_requested or before.recoveries >= RECOVERIES:
+                await self._close(connection, claim)
+                run = None
+            else:
+                run = await self._run_after(connection, claim, before)
+                claim = await turns.hand_to_run(connection, claim, run.id)
+                await queue.requests_moved(connection, claim.conversation_id, before.id, run.id)
+        if overdue:
+            log.warning("turn_taken_away", conversation_id=claim.conversation_id, run_id=before.id)
+            self._runner.taken_away(claim.conversation_id)
+        if run is not None:
+            log.info("turn_taken_up", conversation_id=claim.conversation_id, run_id=run.id)
+            self._runner.start(claim, run, conversation, recovered=True)
+
+    async def _run_after(self, connection: Connection, claim: Claim, before: runs.Run) -> runs.Run:
+        """The run that takes the place of one that was cut off."""
+        return await runs.create(
+            connection,
+            run_id=str(uuid4()),
+            conversation_id=claim.conversation_id,
+            agent_id=before.agent_id,
+            source=before.source,
+            after_seq=await messages.last_seq(connection, claim.conversation_id),
+            model_calls=before.model_calls,
+            recoveries=before.recoveries + 1,
+            recovered_from=before.id,
+        )
 
     async def _close(self, connection: Connection, claim: Claim) -> None:
         calls = await messages.open_calls(connection, claim.conversation_id)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import orjson
 from crew.v1 import approvals_pb2, conversations_pb2
 
 from services.common.times import iso
+from services.orchestrator.calls import grants
 from services.orchestrator.store.queue import QueuedItem
 from services.orchestrator.store.records import Approval, Conversation, Message
 
@@ -37,6 +39,11 @@ def message_view(message: Message) -> conversations_pb2.Message:
     return view
 
 
+def always_allows(approval: Approval) -> str:
+    """The narrowest standing permission that covers the call: what "always" gives (FLD-021)."""
+    return grants.offered(approval.tool, orjson.loads(approval.arguments))[0]
+
+
 def approval_view(approval: Approval) -> approvals_pb2.Approval:
     """A request with every argument as it will run (TRN-218)."""
     view = approvals_pb2.Approval(
@@ -57,6 +64,8 @@ def approval_view(approval: Approval) -> approvals_pb2.Approval:
         preview=approval.preview,
         may_always=approval.may_always,
     )
+    if approval.may_always:
+        view.always_allows = always_allows(approval)
     if approval.answer is not None:
         view.answer = approval.answer
     if approval.decided_at is not None:

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from crew.v1 import runs_pb2
 
+from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.contract import ApprovalDraft, CallOutcome
 from services.orchestrator.models.contract import Reply, Route
 from services.orchestrator.store import (
@@ -35,7 +36,11 @@ from services.orchestrator.store.records import (
     StoredCall,
     Usage,
 )
+from services.orchestrator.turns.trail import Trail
 from services.orchestrator.turns.turn import Turn
+
+# Verdicts whose reason names who decided.
+_BY_A_PERSON: frozenset[GateVerdict] = frozenset({"approved", "denied"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +58,15 @@ class TurnWrites:
 
     Every method raises `ClaimLost` when another process took the turn over, and the errors of
     `DatabaseLost` when Postgres is away; both mean that nothing was written.
+
+    Args:
+        database: Where to.
+        trail: Makes the entries of the audit trail.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, trail: Trail) -> None:
         self._database = database
+        self.trail = trail
 
     async def take_steers(self, turn: Turn) -> int:
         """Move waiting steer messages into the log as one message of the person (TRN-069, TRN-080).
@@ -160,7 +170,10 @@ class TurnWrites:
             await turns.hold(connection, turn.claim)
             if allowed_by == "approved":
                 await approvals.mark_started(connection, turn.conversation_id, call.call_id)
-            await audit.record(connection, "allowed", call, allowed_by=allowed_by, rule=rule)
+            decided_by = rule if allowed_by == "approved" else None
+            await audit.record(
+                connection, "allowed", call, allowed_by=allowed_by, rule=rule, decided_by=decided_by
+            )
             await turn.recorder.write(connection, step)
 
     async def outcomes(
@@ -168,7 +181,6 @@ class TurnWrites:
         turn: Turn,
         outcomes: Sequence[CallOutcome],
         steps: Sequence[runs_pb2.RunStep],
-        entries: Sequence[audit.AuditedCall],
     ) -> None:
         """Store the results of calls in the order written, with their steps and their cost."""
         stored_messages = [closing_message(outcome, turn.run_id) for outcome in outcomes]
@@ -184,17 +196,7 @@ class TurnWrites:
                 )
                 await runs.add(connection, turn.run_id, cost_usd=cost, unknown_calls=unknown)
             await turn.recorder.write(connection, *steps)
-            for outcome, entry in zip(outcomes, entries, strict=True):
-                ran = outcome.ms is not None
-                await audit.record(
-                    connection,
-                    "ended" if ran else "withheld",
-                    entry,
-                    allowed_by=outcome.verdict,
-                    rule=outcome.reason[:500],
-                    ok=outcome.ok,
-                    ms=outcome.ms,
-                )
+            await self._ended(connection, turn, outcomes)
         turn.log.extend(stored)
         if spent is not None:
             turn.recorder.spent(cost, unknown)
@@ -211,6 +213,7 @@ class TurnWrites:
             verdict="asked",
         )
         async with self._database.transaction() as connection:
+            await turns.keep_time_left(connection, turn.claim)
             await turns.release(connection, turn.claim)
             approval = await approvals.create(
                 connection,
@@ -243,7 +246,9 @@ class TurnWrites:
             await turns.hold(connection, turn.claim)
             await self._close(connection, turn, Closing(status, summary))
 
-    async def interrupted(self, turn: Turn, summary: str, closed: Sequence[CallOutcome]) -> None:
+    async def interrupted(
+        self, turn: Turn, summary: str, closed: Sequence[CallOutcome], *, status: RunStatus = "error"
+    ) -> None:
         """End a turn that was cut off: what was shown stays, open calls get their results (TRN-094)."""
         stored_messages = []
         if turn.shown:
@@ -253,13 +258,14 @@ class TurnWrites:
         async with self._database.transaction() as connection:
             await turns.release(connection, turn.claim)
             await messages.append(connection, turn.conversation_id, stored_messages)
+            await self._ended(connection, turn, closed)
             await self._abandoned(connection, turn, abandoned)
             if abandoned:
                 await conversations.charge(
                     connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
                 )
                 await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
-            await runs.set_status(connection, turn.run_id, "error", summary)
+            await runs.set_status(connection, turn.run_id, status, summary)
             open_steps = [step for step in (turn.model_step, *turn.call_steps.values()) if step is not None]
             await turn.recorder.write(connection, *open_steps)
 
@@ -321,6 +327,19 @@ class TurnWrites:
         await turn.recorder.write(connection, *open_steps)
         return True
 
+    async def _ended(self, connection: Connection, turn: Turn, outcomes: Sequence[CallOutcome]) -> None:
+        for outcome in outcomes:
+            call, end = self.trail.ended(turn, outcome)
+            await audit.record(
+                connection,
+                "ended" if outcome.ms is not None else "withheld",
+                call,
+                allowed_by=outcome.verdict,
+                rule=outcome.reason[:500],
+                decided_by=outcome.reason if outcome.verdict in _BY_A_PERSON else None,
+                end=end,
+            )
+
     async def _abandoned(self, connection: Connection, turn: Turn, routes: Sequence[Route]) -> None:
         for route in routes:
             await ledger.record(
@@ -353,6 +372,8 @@ def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:
         name=outcome.call.name,
         is_error=not outcome.ok,
         details=outcome.details_json,
+        outcome=outcome.outcome,
+        arguments_sha256=digest(outcome.arguments_json),
     )
 
 

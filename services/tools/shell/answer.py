@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from services.common.toolhost.contract import ShellLimits, TextBlock, ToolError, ToolResult
+from services.common.toolhost.contract import Fault, ShellLimits, TextBlock, ToolError, ToolResult
 from services.common.wording import Catalogue, Locale
 from services.tools.shell.capture import TAIL_CHARS
 from services.tools.shell.command import CommandResult
@@ -80,7 +80,15 @@ class Answer:
             self._failure_text(result, status_lines),
             details=details,
             outcome="done" if outcome.ended is None else "unknown",
+            fault=self._fault(result),
         )
+
+    def _fault(self, result: CommandResult) -> Fault | None:
+        """Whether time or a limit ended it; None: the command failed by itself."""
+        if result.outcome.ended == "timeout":
+            return "timeout"
+        reached = self._limit(result.outcome, result.output.last(TAIL_CHARS), failed=True)
+        return "limit" if reached else None
 
     def _printed(self, result: CommandResult) -> tuple[TextBlock, ...]:
         output = result.output

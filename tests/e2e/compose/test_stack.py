@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
@@ -211,6 +212,32 @@ def test_a_fresh_start_keeps_everything(deployment: Stack, owner: Owner) -> None
     with Owner(deployment.url) as again:
         again.log_in()
         assert again.get("/api/auth/session")["authenticated"] is True
+
+
+@pytest.mark.spec("FLD-047")
+def test_a_backup_of_the_running_crew_becomes_another_one(
+    deployment: Stack, owner: Owner, tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o777)
+    for parent in tmp_path.parents[:2]:
+        parent.chmod(0o755)
+    archive = ("run", "--rm", "-v", f"{tmp_path}:/backup", "cli")
+    conversation = owner.converse("moves")
+    owner.send(conversation, "take me along")
+    before = owner.get(f"/api/conversations/{conversation}")
+    deployment.compose(*archive, "backup", "/backup/crew.tar")
+    other = Stack(f"{deployment.project}b", deployment.environ)
+    try:
+        other.compose("up", "-d", "--no-build", "postgres")
+        other.compose(*archive, "restore", "/backup/crew.tar")
+        other.up()
+        with Owner(other.url) as again:
+            again.log_in()
+            assert again.get(f"/api/conversations/{conversation}") == before
+        shown = other.inside("tools", "cat", "/workspaces/default/notes.md").stdout
+        assert shown.strip() == "from a container"
+    finally:
+        other.down(volumes=True)
 
 
 @pytest.mark.parametrize("service", ["tools", "orchestrator", "gateway"])

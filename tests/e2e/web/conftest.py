@@ -17,9 +17,11 @@ DESKTOP = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
 
-@pytest.fixture(scope="session")
+# Playwright's loop runs in the main thread while it is open: it is closed with each file, for the
+# asynchronous tests of other folders.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One Chromium for the run: the system's."""
+    """One Chromium for a file of tests: the system's."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("no Chromium on this machine: apt install chromium")

@@ -12,7 +12,10 @@ from .stub.plans import Ask, Call, Fallback, Hold, Question, Text, plan
 from .stub.server import StubCrew
 
 AXE = ROOT / "services" / "gateway" / "web" / "node_modules" / "axe-core" / "axe.min.js"
-RICH = "# Title\n\n1. **one** [link](https://example.org)\n\n| a | b |\n|-|-:|\n| `x` | 1 |\n\n```sh\nls\n```\n> said"
+RICH = (
+    "# Title\n\n1. **one** [link](https://example.org)\n\n"
+    "| a | b |\n|-|-:|\n| `x` | 1 |\n\n```sh\nls\n```\n> said"
+)
 
 
 def faults(page: Page) -> list[str]:

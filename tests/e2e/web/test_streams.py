@@ -10,7 +10,8 @@ from .stub.plans import Hold, Text, plan
 from .stub.server import StubCrew
 
 HIDE = """hidden => {
-  Object.defineProperty(document, "visibilityState", { configurable: true, get: () => hidden ? "hidden" : "visible" });
+  const state = { configurable: true, get: () => (hidden ? "hidden" : "visible") };
+  Object.defineProperty(document, "visibilityState", state);
   document.dispatchEvent(new Event("visibilitychange"));
 }"""
 

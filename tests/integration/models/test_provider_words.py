@@ -179,7 +179,6 @@ async def test_nothing_unstorable_reaches_a_provider(asker: Asker, model_server:
     assert body["tools"][0]["function"]["description"] == "\ufffd"
 
 
-@pytest.mark.spec("FLD-012")
 @pytest.mark.parametrize("route", ["openai:plain", "openrouter:anthropic/claude"])
 async def test_each_request_begins_with_the_bytes_of_the_one_before(
     asker: Asker, model_server: ModelServer, route: str
@@ -289,7 +288,6 @@ async def test_leaving_a_stream_closes_its_connection(asker: Asker, model_server
     await asyncio.wait_for(model_server.requests[0].left.wait(), 30)
 
 
-@pytest.mark.spec("FLD-003")
 async def test_windows_come_from_the_provider_then_config_then_the_default(
     make_asker: MakeAsker, model_server: ModelServer
 ) -> None:

@@ -223,7 +223,7 @@ async def test_ollama_is_always_there_and_nothing_listening_is_a_failed_route(
     assert "ollama" in asker.models.connections().providers
 
 
-@pytest.mark.spec("TLS-421", "TRN-259", "FLD-018")
+@pytest.mark.spec("TLS-421", "TRN-259")
 async def test_an_own_price_counts_where_the_provider_says_none(
     make_asker: MakeAsker, model_server: ModelServer
 ) -> None:
@@ -235,7 +235,6 @@ async def test_an_own_price_counts_where_the_provider_says_none(
     assert (await asker.ask(routes=["openai:other"])).reply.cost_usd is None
 
 
-@pytest.mark.spec("FLD-004")
 @pytest.mark.parametrize(
     "refusal",
     [

@@ -68,6 +68,8 @@ def fill_home(home: Path) -> None:
     (home / "agents/ann/workspace/empty").mkdir()
     (home / "agents/ann/workspace/link").symlink_to("notes.md")
     (home / "agents/ann/workspace/outside").symlink_to("/etc/passwd")
+    (home / "agents/ann/workspace/climbing").symlink_to("../../../../elsewhere")
+    (home / "agents/ann/workspace/second").hardlink_to(home / "agents/ann/workspace/notes.md")
     os.mkfifo(home / "agents/ann/workspace/pipe")
 
 
@@ -110,6 +112,8 @@ def test_a_backup_of_a_running_crew_restores_to_the_same(
     assert (workspace / "empty").is_dir()
     assert (workspace / "link").readlink() == Path("notes.md")
     assert not (workspace / "outside").is_symlink()
+    assert not (workspace / "climbing").is_symlink()
+    assert (workspace / "second").read_bytes() == (workspace / "notes.md").read_bytes()
     assert not (workspace / "pipe").exists()
     assert (restored / "workspace/deep/er/file.txt").read_text() == "deep"
     assert not (restored / "env").exists()
@@ -289,7 +293,7 @@ def test_a_hostile_archive_is_refused_and_writes_nothing_outside(tmp_path: Path,
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
-    assert not list(tmp_path.glob("**/evil"))
+    assert [path for path in tmp_path.glob("**/evil") if ".restoring" not in path.parts] == []
     assert {path.name for path in home.iterdir()} <= {".restoring", ".lock"}
 
 

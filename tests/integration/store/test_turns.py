@@ -8,7 +8,8 @@ import pytest
 from services.orchestrator.store import conversations, runs, turns
 from services.orchestrator.store.instance import Instance
 from services.orchestrator.store.pool import Database
-from services.orchestrator.store.turns import Claim, ClaimLost
+from services.orchestrator.store.turns import INSTANCE_LOCK, Claim, ClaimLost
+from tests.fixtures.crew import until
 from tests.fixtures.postgres import ScratchDatabase
 
 
@@ -37,6 +38,21 @@ async def conversation_with_run(store: Database) -> tuple[str, str]:
     return conversation.id, run_id
 
 
+async def kill(store: Database, instance: Instance) -> None:
+    """End the instance, and wait for its backend, which a busy machine may let linger."""
+    await instance.close()
+
+    async def gone() -> bool:
+        async with store.connection() as connection:
+            cursor = await connection.execute(
+                "select 1 from pg_locks where locktype = 'advisory' and objid = %s and classid = %s",
+                (instance.number, INSTANCE_LOCK),
+            )
+            return await cursor.fetchone() is None
+
+    await until(gone)
+
+
 async def claim(store: Database, conversation_id: str, run_id: str, instance: int) -> Claim | None:
     async with store.transaction() as connection:
         return await turns.claim(connection, conversation_id, run_id, instance)
@@ -55,15 +71,15 @@ async def test_a_dead_owner_is_known_at_once_and_a_living_one_keeps_its_turn(sto
     kept, run_kept = await conversation_with_run(store)
     before = await claim(store, lost, run_lost, dying.number)
     await claim(store, kept, run_kept, living.number)
-    await dying.close()
+    await kill(store, dying)
     async with store.transaction() as connection:
-        taken = await turns.take_over(connection, heir.number, [])
-    assert [(found.conversation_id, stop) for found, stop in taken] == [(lost, False)]
+        taken = await turns.take_over(connection, heir.number)
+    assert [(found.claim.conversation_id, found.stop_requested) for found in taken] == [(lost, False)]
     assert before is not None
     async with store.transaction() as connection:
         with pytest.raises(ClaimLost):
             await turns.hold(connection, before)
-        await turns.hold(connection, taken[0][0])
+        await turns.hold(connection, taken[0].claim)
     await living.close()
     await heir.close()
 
@@ -73,11 +89,40 @@ async def test_a_hung_owner_falls_to_its_lease(store: Database) -> None:
     conversation_id, run_id = await conversation_with_run(store)
     await claim(store, conversation_id, run_id, hung.number)
     async with store.transaction() as connection:
-        assert await turns.take_over(connection, heir.number, []) == []
+        assert await turns.take_over(connection, heir.number) == []
         await connection.execute("update turns set lease_until = now() - interval '1 second'")
-        assert len(await turns.take_over(connection, heir.number, [])) == 1
+        assert len(await turns.take_over(connection, heir.number)) == 1
     await hung.close()
     await heir.close()
+
+
+async def test_a_turn_that_its_own_process_let_go_of_is_found_when_the_lease_is_over(store: Database) -> None:
+    owner = await Instance.register(store)
+    conversation_id, run_id = await conversation_with_run(store)
+    await claim(store, conversation_id, run_id, owner.number)
+    async with store.transaction() as connection:
+        await turns.renew(connection, owner.number, [])
+        await connection.execute("update turns set lease_until = now() - interval '1 second'")
+        assert await turns.take_over(connection, owner.number, working_on=[conversation_id]) == []
+        await turns.renew(connection, owner.number, [])
+        assert len(await turns.take_over(connection, owner.number)) == 1
+    await owner.close()
+
+
+@pytest.mark.spec("FLD-008")
+async def test_a_turn_past_its_time_is_taken_from_a_living_owner(store: Database) -> None:
+    living, other = await Instance.register(store), await Instance.register(store)
+    conversation_id, run_id = await conversation_with_run(store)
+    await claim(store, conversation_id, run_id, living.number)
+    async with store.transaction() as connection:
+        await connection.execute("update turns set ends_at = now() - interval '20 seconds'")
+        await turns.renew(connection, living.number, [conversation_id])
+        assert await turns.take_over(connection, other.number) == []
+        await connection.execute("update turns set ends_at = now() - interval '31 seconds'")
+        [taken] = await turns.take_over(connection, other.number)
+        assert taken.overdue
+    await living.close()
+    await other.close()
 
 
 async def test_two_heirs_share_what_a_dead_owner_left(store: Database) -> None:
@@ -85,11 +130,11 @@ async def test_two_heirs_share_what_a_dead_owner_left(store: Database) -> None:
     for _ in range(6):
         conversation_id, run_id = await conversation_with_run(store)
         await claim(store, conversation_id, run_id, dying.number)
-    await dying.close()
+    await kill(store, dying)
 
     async def take(heir: Instance) -> list[str]:
         async with store.transaction() as connection:
-            return [found.conversation_id for found, _ in await turns.take_over(connection, heir.number, [])]
+            return [one.claim.conversation_id for one in await turns.take_over(connection, heir.number)]
 
     first, second = await asyncio.gather(*(take(heir) for heir in heirs))
     rest = [await take(heir) for heir in heirs]

@@ -83,6 +83,21 @@ async def test_always_is_for_this_conversation_alone(crew: Crew) -> None:
     assert names_of(events)[-1] == "approval_required"
 
 
+@pytest.mark.spec("FLD-021")
+async def test_always_covers_what_the_person_saw_and_no_more(crew: Crew) -> None:
+    conversation_id = await crew.open()
+    events = await crew.send(conversation_id, '/tool shell_run {"command": "ls -a"}')
+    approval = events[-1].approval_required.approval
+    assert approval.always_allows == "shell_run:ls"
+    await crew.decide(approval.id, approve=True, always=True)
+    assert list((await crew.get(conversation_id)).auto_approve) == ["shell_run:ls"]
+    events = await crew.send(conversation_id, '/tool shell_run {"command": "ls"}')
+    assert names_of(events)[-1] == "done"
+    events = await crew.send(conversation_id, '/tool shell_run {"command": "touch made"}')
+    assert names_of(events)[-1] == "approval_required"
+    assert not (crew.workspace / "made").exists()
+
+
 @pytest.mark.spec("GTW-086")
 async def test_always_with_a_denial_allows_nothing(crew: Crew) -> None:
     conversation_id = await crew.open()

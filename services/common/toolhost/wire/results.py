@@ -8,7 +8,7 @@ from typing import assert_never, cast, get_args
 from crew.v1 import toolhost_pb2 as pb
 
 from services.common.toolhost import exact_json
-from services.common.toolhost.contract import Block, ImageBlock, Outcome, TextBlock, ToolResult
+from services.common.toolhost.contract import Block, Fault, ImageBlock, Outcome, TextBlock, ToolResult
 from services.common.toolhost.wire.calls import PART_BYTES, MalformedMessage, arguments_from_wire
 
 # The most that all parts of one result may hold; more is a host gone wrong.
@@ -20,6 +20,7 @@ _OUTCOMES: dict[Outcome, pb.RunOutcome] = {
     outcome: cast("pb.RunOutcome", pb.RunOutcome.Value(f"RUN_OUTCOME_{outcome.upper()}"))
     for outcome in get_args(Outcome)
 }
+_FAULTS: dict[str, Fault] = {fault: fault for fault in get_args(Fault)}
 _OUTCOME_NAMES = {number: outcome for outcome, number in _OUTCOMES.items()}
 
 
@@ -101,6 +102,7 @@ class ResultAssembler:
             new_tools=tuple(message.new_tools),
             refused=message.refused,
             absent=message.absent,
+            fault=_FAULTS.get(message.fault),
         )
 
 
@@ -116,6 +118,7 @@ def _result_message(result: ToolResult, blocks: Sequence[pb.ContentBlock], detai
         new_tools=result.new_tools,
         refused=result.refused,
         absent=result.absent,
+        fault=result.fault,
     )
 
 

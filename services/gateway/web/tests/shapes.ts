@@ -73,6 +73,7 @@ export function approval(values: Partial<Approval> = {}): Approval {
     preview: "",
     run_id: "r1",
     may_always: true,
+    always_allows: "workspace_write",
     decided_by: null,
     ...values,
   };

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,8 @@ class Faulty:
     text: str
     # Compact JSON of what came, for the run card.
     json: str = "{}"
+    # Names of the parameters at fault; "" stands for arguments that could not be read (PIP-154).
+    parameters: Sequence[str] = ("",)
 
 
 def digest(arguments_json: str) -> bytes:
@@ -79,7 +82,8 @@ async def fit(
             final, faults = older, still
     final_json = exact_json.dumps(final)
     if faults:
-        return Faulty(_explain(spec.name, schema, faults, final_json, locale), final_json)
+        parameters = tuple(dict.fromkeys(re.split(r"[.\[]", fault.path, maxsplit=1)[0] for fault in faults))
+        return Faulty(_explain(spec.name, schema, faults, final_json, locale), final_json, parameters)
     return Fitted(final, final_json)
 
 

@@ -225,15 +225,13 @@ class Api:
     def _stream(self, talk: Talk, turn: Turn) -> Response:
         async def frames() -> AsyncIterator[str]:
             sent = 0
-            while True:
+            while not (turn.over and sent == len(turn.events)):
                 async with self.state.changed:
-                    await self.state.changed.wait_for(lambda seen=sent: len(turn.events) > seen or turn.over)
-                    fresh, over = turn.events[sent:], turn.over
-                for told in fresh:
+                    while sent == len(turn.events) and not turn.over:
+                        await self.state.changed.wait()
+                for told in turn.events[sent:]:
                     sent += 1
                     yield _frame(f"{turn.run_id}:{sent}", told)
-                if over and sent == len(turn.events):
-                    return
 
         return _sse(frames())
 
@@ -380,7 +378,7 @@ class Api:
                         name="tools",
                         reachable=True,
                         isolation="os",
-                        isolation_note="Sandboxed commands run under Landlock and seccomp, proven at the start.",
+                        isolation_note="Sandboxed commands run under Landlock, proven at the start.",
                         tools=["workspace_list", "workspace_read", "workspace_write", "shell_run"],
                     )
                 ],

@@ -194,6 +194,7 @@ class Performer:
             reason=step.reason,
             preview=step.preview,
             may_always=step.may_always,
+            always_allows=step.tool if step.may_always else "",
         )
         verdict = "approved" if approved else "denied"
         output = step.output if approved else "The person denied this call. It did not run."

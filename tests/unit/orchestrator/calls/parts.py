@@ -104,7 +104,9 @@ class Sink:
         self.events.append(("progress", call_id))
         self.progress_texts.append(text)
 
-    async def starting(self, call: StoredCall, arguments_json: str, allowed_by: str, rule: str) -> None:
+    async def starting(
+        self, call: StoredCall, arguments_json: str, allowed_by: str, rule: str, effect: str
+    ) -> None:
         if self.fail_starting is not None:
             raise self.fail_starting
         self.events.append(("starting", call.id))

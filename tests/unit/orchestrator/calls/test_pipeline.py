@@ -283,6 +283,20 @@ async def test_a_writing_call_whose_twin_ended_unknown_asks_even_when_autonomous
     assert isinstance(await bench.run(call("3", "look", arguments), **free), Completed)
 
 
+@pytest.mark.spec("FLD-084")
+async def test_the_same_call_twice_in_one_message_asks_when_the_first_ended_unknown(agent):
+    async def lost(run: Run) -> ToolResult:
+        return text_result("lost", is_error=True, outcome="unknown")
+
+    bench = Bench(agent, [Scripted("send", lost, effect="change")])
+    arguments = '{"text":"x"}'
+    calls = [call("1", "send", arguments), call("2", "send", arguments)]
+    end = await bench.run(*calls, conversation=conversation(autonomous=True))
+    assert isinstance(end, Paused)
+    assert end.call.id == "2"
+    assert "may already have taken effect" in end.ask.reason
+
+
 @pytest.mark.spec("TRN-201", "TLS-050")
 async def test_a_grant_taken_back_meanwhile_no_longer_counts(agent):
     now = conversation(auto_approve=("write",))

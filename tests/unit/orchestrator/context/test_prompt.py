@@ -55,7 +55,7 @@ def test_stable_parts_come_first_in_their_order_and_the_date_last(agent):
     assert assemble(agent, TOOLS, [], "vi", NOW).system.endswith("Hôm nay: 2026-09-26.")
 
 
-@pytest.mark.spec("AGT-171", "FLD-012", "PIP-120")
+@pytest.mark.spec("AGT-171", "PIP-120")
 def test_unchanged_files_give_the_same_bytes_and_what_moved_is_named(agent):
     first = assemble(agent, TOOLS, [], "en", NOW)
     later = assemble(agent, TOOLS, [], "en", NOW + timedelta(days=1))

@@ -77,7 +77,6 @@ def test_a_call_goes_back_under_a_name_that_providers_take() -> None:
     assert [message.get("tool_call_id") for message in written[2:]] == ["a", "b", "c"]
 
 
-@pytest.mark.spec("FLD-012")
 def test_at_most_four_cache_markers_stand_where_the_prompt_is_stable() -> None:
     tools = [ToolDeclaration(name, "", SCHEMA) for name in ("a", "b")]
     messages = [

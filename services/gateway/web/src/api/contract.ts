@@ -58,6 +58,7 @@ export interface Approval {
   run_id: string;
   may_always: boolean;
   decided_by: string | null;
+  always_allows: string;
 }
 
 export interface ApprovalRequired {
@@ -77,6 +78,7 @@ export interface ConnectionsReply {
   keys: KeyPresence[];
   route_states: RouteState[];
   hosts: HostState[];
+  troubles: ToolTrouble[];
 }
 
 export interface Conversation {
@@ -399,6 +401,13 @@ export interface ToolResult {
   printed_chars: number | null;
   shortened: string | null;
   original_chars: number | null;
+}
+
+export interface ToolTrouble {
+  tool: string;
+  cause: string;
+  since: string;
+  note: string;
 }
 
 export interface UserContext {

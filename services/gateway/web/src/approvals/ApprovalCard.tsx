@@ -62,6 +62,9 @@ export function ApprovalCard({ approval, busy, problem, linked = false, onDecide
       </header>
       {!question && <ApprovalBody approval={approval} />}
       <Trouble problem={problem} expired={expired} />
+      {approval.may_always && (
+        <p className="muted small">{t("approval.always_covers", { what: approval.always_allows })}</p>
+      )}
       {question ? (
         <QuestionForm approval={approval} busy={busy} off={off} onAnswer={onAnswer} />
       ) : (
@@ -70,7 +73,7 @@ export function ApprovalCard({ approval, busy, problem, linked = false, onDecide
             <Button
               look="quiet"
               disabled={busy || off}
-              title={t("approval.always_hint", { tool: approval.tool })}
+              title={t("approval.always_hint", { tool: approval.always_allows })}
               onClick={() => onDecide({ approve: true, always: true })}
             >
               {t("approval.always")}
