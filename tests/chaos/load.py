@@ -26,6 +26,8 @@ class Sent:
     conversation_id: str
     # The API answered 200 for it.
     accepted: bool = False
+    # How often it was sent. What a stop handed back may be sent again under its name (GTW-082).
+    attempts: int = 0
     # Handed back by a stop; "maybe": the answer of a stop that could have was lost.
     cleared: Literal["no", "maybe", "yes"] = "no"
 
@@ -98,6 +100,7 @@ class Load:
         path = f"/api/conversations/{message.conversation_id}/messages"
         text = f"Please.\norder {message.kind} {message.token}"
         while not message.accepted:
+            message.attempts += 1
             try:
                 body = {"text": text, "request_id": message.token}
                 async with aclosing(self._api.stream("POST", path, body)) as events:
@@ -125,10 +128,9 @@ class Load:
                 if message.cleared == "no":
                     message.cleared = "maybe"
             return
+        cleared = {text.split("order", 1)[-1].splitlines()[0].split()[-1] for text in reply["cleared"]}
         for message in among:
-            if any(
-                f" {message.token}" in text.split("order", 1)[-1].splitlines()[0] for text in reply["cleared"]
-            ):
+            if message.token in cleared:
                 message.cleared = "yes"
 
     async def _settle(self, conversation_id: str, draw: random.Random) -> None:
