@@ -317,16 +317,20 @@ async def test_a_turn_that_a_person_stopped_is_not_gone_on_with(
     asked: Crew, model_server: ModelServer
 ) -> None:
     conversation_id = await asked.open(autonomous=True)
-    model_server.play(call("workspace_write", WRITE), text("never asked for"))
-    async with doomed(asked) as orchestrator, held(asked, *ENDED) as point:
-        sending = Sending(asked.sending(conversation_id, "Write it."))
-        await point.reached()
-        # A stop that came by another orchestrator, and that the owner of the turn did not live to see.
+    begun = asked.workspace / "begun"
+    model_server.play(call("shell_run", {"command": "touch begun; sleep 60"}), text("never asked for"))
+    async with doomed(asked) as orchestrator:
+        sending = Sending(asked.sending(conversation_id, "Take your time."))
+
+        async def runs() -> bool:
+            return begun.exists()
+
+        await until(runs)
+        # A stop that came by another orchestrator, and that the owner of the turn does not live to see.
         with psycopg.connect(asked.database.superuser_url, autocommit=True) as connection:
             connection.execute("update turns set stop_requested = true")
         await orchestrator.kill()
         await sending.lost()
-        await point.release()
     await asked.start("orchestrator")
     found = await quiet(asked, conversation_id)
     assert roles(found) == ["user", "assistant", "tool"]
