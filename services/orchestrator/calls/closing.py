@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from services.common.toolhost.contract import Outcome, ToolResult, text_result
@@ -95,7 +96,8 @@ def answered_by_person(call: StoredCall, decision: Approval, locale: Locale) -> 
             result, verdict = text_result(text, is_error=True, outcome="not_started"), "denied"
         case _:
             raise ValueError(f"a {decision.status} request is no answer")
-    return _outcome(call, result, locale, verdict, decision.decided_by or "")
+    asked = replace(call, arguments=decision.arguments)
+    return replace(_outcome(asked, result, locale, verdict, decision.decided_by or ""), call=call)
 
 
 def _outcome(

@@ -42,10 +42,15 @@ class ToolTroubles:
     """Watches the calls of this process.
 
     Args:
+        tell: Called once when a trouble begins (True) and once when it is over (False). By default it
+            writes a line of the log.
         clock: The present moment in UTC.
     """
 
-    def __init__(self, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self, tell: Callable[[Trouble, bool], None] | None = None, clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        self._tell = tell or _log_trouble
         self._clock = clock
         self._last: dict[str, deque[CallFault | None]] = {}
         self._troubles: dict[tuple[str, Cause], Trouble] = {}
@@ -74,6 +79,13 @@ class ToolTroubles:
         key = (tool, cause)
         if begins and key not in self._troubles:
             self._troubles[key] = Trouble(tool, cause, self._clock())
-            _log.warning("tool_in_trouble", tool=tool, cause=cause)
-        elif over and self._troubles.pop(key, None) is not None:
-            _log.info("tool_recovered", tool=tool, cause=cause)
+            self._tell(self._troubles[key], True)
+        elif over and key in self._troubles:
+            self._tell(self._troubles.pop(key), False)
+
+
+def _log_trouble(trouble: Trouble, begins: bool) -> None:
+    if begins:
+        _log.warning("tool_in_trouble", tool=trouble.tool, cause=trouble.cause)
+    else:
+        _log.info("tool_recovered", tool=trouble.tool, cause=trouble.cause)
