@@ -38,6 +38,7 @@ from services.orchestrator.store.records import (
 )
 from services.orchestrator.turns.trail import Trail
 from services.orchestrator.turns.turn import Turn
+from services.orchestrator.turns.unbroken import unbroken
 
 # Verdicts whose reason names who decided.
 _BY_A_PERSON: frozenset[GateVerdict] = frozenset({"approved", "denied"})
@@ -118,6 +119,11 @@ class TurnWrites:
         Returns:
             The stored reply, and whether the run is closed now.
         """
+        return await unbroken(self._reply(turn, reply, calls, note, closing))
+
+    async def _reply(
+        self, turn: Turn, reply: Reply, calls: Sequence[StoredCall], note: str, closing: Closing | None
+    ) -> tuple[Message, bool]:
         unknown = (1 if reply.cost_usd is None else 0) + len(reply.abandoned)
         message = NewMessage(
             "assistant",
@@ -148,6 +154,7 @@ class TurnWrites:
             if turn.model_step is not None and not closed:
                 await turn.recorder.write(connection, turn.model_step)
         turn.log.extend(stored)
+        turn.shown, turn.served_by, turn.model_step = "", None, None
         turn.recorder.spent(reply.cost_usd, unknown)
         self._spent(turn, *spent)
         return stored[0], closed
@@ -245,10 +252,9 @@ class TurnWrites:
         self, turn: Turn, summary: str, closed: Sequence[CallOutcome], *, status: RunStatus = "error"
     ) -> None:
         """End a turn that was cut off: what was shown stays, open calls get their results (TRN-094)."""
-        stored_messages = []
+        stored_messages = [closing_message(outcome, turn.run_id) for outcome in closed]
         if turn.shown:
             stored_messages.append(NewMessage("assistant", "agent", turn.shown, turn.run_id))
-        stored_messages += [closing_message(outcome, turn.run_id) for outcome in closed]
         abandoned = [turn.served_by] if turn.served_by else []
         async with self._database.transaction() as connection:
             await turns.release(connection, turn.claim)
