@@ -13,6 +13,7 @@ from services.orchestrator.agents.profile import Agent
 from services.orchestrator.calls.contract import CutOff
 from services.orchestrator.calls.loop_guard import LoopGuard
 from services.orchestrator.models.contract import Route
+from services.orchestrator.store.audit import NewEntry
 from services.orchestrator.store.records import Approval, Conversation, HaltReason, Message
 from services.orchestrator.store.turns import Claim
 from services.orchestrator.turns.recorder import RunRecorder
@@ -59,6 +60,8 @@ class Turn:
     # Run step of the model call, or of the tool calls by id, that is open now.
     model_step: runs_pb2.RunStep | None = None
     call_steps: dict[str, runs_pb2.RunStep] = field(default_factory=dict)
+    # Why reads that run, or ran, were let through, by call id: stored with their results.
+    let_through: dict[str, NewEntry] = field(default_factory=dict)
 
     @property
     def conversation_id(self) -> str:
