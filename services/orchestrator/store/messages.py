@@ -16,7 +16,7 @@ from services.orchestrator.store.records import Author, Message, Role, StoredCal
 _COLUMNS = """
     id, conversation_id, seq, role, author, content, tool_calls::text, tool_call_id, name, provider, model,
     cost_usd::float8, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, is_error,
-    details::text, context::text, opaque::text, run_id, created_at
+    details::text, context::text, opaque::text, run_id, opens_turn, created_at
 """
 
 # Of the newest calls of one conversation whose outcome is not known; a turn asks for them at each step.
@@ -45,6 +45,8 @@ class NewMessage:
     # Of the call that a tool message answers.
     outcome: Outcome | None = None
     arguments_sha256: bytes | None = None
+    # The first message of a turn: turns are numbered by these.
+    opens_turn: bool = False
 
 
 async def append(
@@ -77,8 +79,9 @@ async def append(
             f"""
             insert into messages (conversation_id, seq, role, author, content, tool_calls, tool_call_id, name,
                 provider, model, cost_usd, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
-                is_error, details, context, opaque, run_id, outcome, arguments_sha256)
-            values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+                is_error, details, context, opaque, run_id, outcome, arguments_sha256, opens_turn)
+            values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
+                %s)
             returning {_COLUMNS}
             """,  # noqa: S608 - constant columns
             (
@@ -104,6 +107,7 @@ async def append(
                 message.run_id,
                 message.outcome,
                 message.arguments_sha256,
+                message.opens_turn,
             ),
         )
         inserted = await cursor.fetchone()
@@ -166,9 +170,9 @@ async def copy_before(connection: Connection, source_id: str, target_id: str, be
         """
         with copied as (
             insert into messages (conversation_id, seq, role, author, content, tool_calls, tool_call_id, name,
-                model, is_error, details, context, opaque, created_at)
+                model, is_error, details, context, opaque, opens_turn, created_at)
             select %(target)s, row_number() over (order by seq), role, author, content, tool_calls,
-                tool_call_id, name, model, is_error, details, context, opaque, created_at
+                tool_call_id, name, model, is_error, details, context, opaque, opens_turn, created_at
             from messages where conversation_id = %(source)s and seq < %(before)s
             order by seq
             returning seq
@@ -291,4 +295,5 @@ def _message(row: Row) -> Message:
         details=row["details"] or "{}",
         context=row["context"],
         opaque=row["opaque"],
+        opens_turn=row["opens_turn"],
     )

@@ -217,7 +217,9 @@ class Inbound:
             seconds_left=None if attended(source, conversation.autonomous) else agent.max_minutes * 60.0,
         )
         await messages.append(
-            connection, conversation.id, [*closed, NewMessage("user", "person", text, run_id)]
+            connection,
+            conversation.id,
+            [*closed, NewMessage("user", "person", text, run_id, opens_turn=True)],
         )
         title = _title(text) if not conversation.title else ""
         if title and not await conversations.title_if_unnamed(connection, conversation.id, title):

@@ -12,18 +12,13 @@ from services.orchestrator.calls.contract import CallOutcome, Paused, Scope, Unk
 from services.orchestrator.calls.loop_guard import Halt, Note
 from services.orchestrator.calls.pipeline import CallPipeline
 from services.orchestrator.calls.registry import ToolRegistry
-from services.orchestrator.models.contract import (
-    AllRoutesFailed,
-    BrokenOff,
-    Reply,
-    ReplyCall,
-    TooLargeForModel,
-)
+from services.orchestrator.models.contract import AllRoutesFailed, BrokenOff, Reply, ReplyCall
 from services.orchestrator.store import approvals, messages
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.records import Approval, StoredCall
 from services.orchestrator.turns.asking import Asking
 from services.orchestrator.turns.escalation import Escalation
+from services.orchestrator.turns.fitting import NoRoom
 from services.orchestrator.turns.observing import CallObserver
 from services.orchestrator.turns.sink import TurnSink
 from services.orchestrator.turns.turn import (
@@ -112,14 +107,14 @@ class TurnLoop:
                 return ending
 
     async def _ask(self, turn: Turn) -> Reply | Ending | None:
-        """The model's reply, or how the turn ends without one; None when it was handed over."""
+        """The model's reply, or how the turn ends without one; None when it is to be asked anew."""
         toolbox = await self._registry.toolbox(turn.agent, turn.locale)
         try:
             return await self._asking.ask(turn, toolbox)
-        except TooLargeForModel as error:
-            sentence = error.sentence(self._catalogue, turn.locale)
-            await self._writes.cut_off(turn, Closing("halted", "context"), error.abandoned)
-            return Halted("context", sentence, closed=True)
+        except NoRoom as error:
+            if error.asked:
+                await self._writes.cut_off(turn, Closing("halted", "context"), error.abandoned)
+            return Halted("context", error.sentence, closed=error.asked)
         except (BrokenOff, AllRoutesFailed) as error:
             if isinstance(error, AllRoutesFailed) and await self._escalation.from_failure(turn, error):
                 return None
