@@ -60,6 +60,7 @@ from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.asking import Asking
 from services.orchestrator.turns.compacting import Compacting
+from services.orchestrator.turns.continuing import Continuing
 from services.orchestrator.turns.decisions import Decisions
 from services.orchestrator.turns.desk import TurnDesk
 from services.orchestrator.turns.escalation import Escalation
@@ -146,6 +147,7 @@ class _Orchestrator:
                 view=message_view,
             ),
             escalation=Escalation(writes, catalogue),
+            continuing=Continuing(writes=writes, catalogue=catalogue),
             registry=self.registry,
             pipeline=pipeline,
             catalogue=catalogue,

@@ -190,6 +190,21 @@ async def last_seq(connection: Connection, conversation_id: str) -> int:
     return int(row["last_seq"]) if row else 0
 
 
+async def ends_in_part_of_a_reply(connection: Connection, conversation_id: str) -> bool:
+    """Whether the log ends with what a reply had said before it broke off: no provider has charged it."""
+    cursor = await connection.execute(
+        """
+        select m.role = 'assistant' and m.provider is null and m.tool_calls is null
+            and r.status in ('error', 'halted') as part
+        from messages m left join runs r on r.id = m.run_id
+        where m.conversation_id = %s order by m.seq desc limit 1
+        """,
+        (conversation_id,),
+    )
+    row = await cursor.fetchone()
+    return bool(row and row["part"])
+
+
 async def open_calls(connection: Connection, conversation_id: str) -> list[StoredCall]:
     """The calls of the last assistant message that have no result yet, in the order written."""
     cursor = await connection.execute(

@@ -28,6 +28,7 @@ from services.orchestrator.store.compactions import Compaction
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.records import Usage
 from services.orchestrator.turns.turn import Turn
+from services.orchestrator.turns.usage import stored_usage
 
 # Which part of a window what is to be summarised may fill.
 _TRANSCRIPT_SHARE = 0.5
@@ -172,7 +173,7 @@ class Compacting:
                 ("abandoned", route, Usage(), None) for route in abandoned
             ]
             if reply is not None:
-                calls.append(("compact", reply.route, _usage(reply), cost))
+                calls.append(("compact", reply.route, stored_usage(reply), cost))
             for purpose, route, usage, price in calls:
                 await ledger.record(
                     connection,
@@ -192,12 +193,3 @@ class Compacting:
             await turn.recorder.write(connection, step)
         turn.recorder.spent(cost, unknown)
         turn.conversation = replace(turn.conversation, spent_usd=spent_usd, unknown_cost_calls=unknown_calls)
-
-
-def _usage(reply: Reply) -> Usage:
-    return Usage(
-        prompt_tokens=reply.usage.prompt_tokens,
-        completion_tokens=reply.usage.completion_tokens,
-        cached_tokens=reply.usage.cached_tokens,
-        reasoning_tokens=reply.usage.reasoning_tokens,
-    )

@@ -17,6 +17,7 @@ from services.orchestrator.store import approvals, messages
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.records import Approval, StoredCall
 from services.orchestrator.turns.asking import Asking
+from services.orchestrator.turns.continuing import Continuing
 from services.orchestrator.turns.escalation import Escalation
 from services.orchestrator.turns.fitting import NoRoom
 from services.orchestrator.turns.observing import CallObserver
@@ -44,6 +45,7 @@ class TurnLoop:
         writes: For what it writes.
         asking: Makes model calls.
         escalation: Where a turn goes that is stuck.
+        continuing: What becomes of a reply that broke off.
         registry: Knows each agent's tools.
         pipeline: Takes calls through gate and host.
         catalogue: Sentences.
@@ -58,6 +60,7 @@ class TurnLoop:
         writes: TurnWrites,
         asking: Asking,
         escalation: Escalation,
+        continuing: Continuing,
         registry: ToolRegistry,
         pipeline: CallPipeline,
         catalogue: Catalogue,
@@ -68,6 +71,7 @@ class TurnLoop:
         self._writes = writes
         self._asking = asking
         self._escalation = escalation
+        self._continuing = continuing
         self._registry = registry
         self._pipeline = pipeline
         self._catalogue = catalogue
@@ -118,6 +122,8 @@ class TurnLoop:
         except (BrokenOff, AllRoutesFailed) as error:
             if isinstance(error, AllRoutesFailed) and await self._escalation.from_failure(turn, error):
                 return None
+            if isinstance(error, BrokenOff) and await self._continuing.from_break(turn, error):
+                return None
             sentence = error.sentence(self._catalogue, turn.locale)
             partial = error.partial_text if isinstance(error, BrokenOff) else ""
             await self._writes.cut_off(turn, Closing("error", sentence), error.abandoned, partial)
@@ -137,7 +143,7 @@ class TurnLoop:
         turn.model_calls += 1
         turn.shown, turn.served_by, turn.model_step = "", None, None
         if reply.text:
-            turn.said.append(reply.text)
+            turn.say(reply.text)
         self._asking.said(turn, message)
         return closed
 

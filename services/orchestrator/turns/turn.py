@@ -47,6 +47,8 @@ class Turn:
     guard: LoopGuard = field(default_factory=LoopGuard)
     # What the agent said in this turn, in order (TRN-043).
     said: list[str] = field(default_factory=list)
+    # The next reply goes on in the middle of the last thing said.
+    continues_reply: bool = False
     # The model was asked once more after a reply without a word (FLD-006).
     asked_for_words: bool = False
     # The escalation route was used, before a pause included: not a second time (TRN-178).
@@ -79,6 +81,19 @@ class Turn:
     def run_id(self) -> str:
         """Of the run that records this turn."""
         return self.claim.run_id
+
+    def say(self, text: str) -> None:
+        """Count what the agent said to what the turn answers."""
+        if self.continues_reply and self.said:
+            self.said[-1] += text
+        else:
+            self.said.append(text)
+        self.continues_reply = False
+
+    @property
+    def attended(self) -> bool:
+        """Whether a person is there for it; the others have an end (FLD-008)."""
+        return self.seconds_left is None
 
     @property
     def budget_left_usd(self) -> float | None:
