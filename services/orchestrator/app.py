@@ -59,14 +59,18 @@ from services.orchestrator.store.pool import Database
 from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.asking import Asking
+from services.orchestrator.turns.compacting import Compacting
+from services.orchestrator.turns.continuing import Continuing
 from services.orchestrator.turns.decisions import Decisions
 from services.orchestrator.turns.desk import TurnDesk
 from services.orchestrator.turns.escalation import Escalation
+from services.orchestrator.turns.fitting import Fitting
 from services.orchestrator.turns.forking import Forking
 from services.orchestrator.turns.inbound import Inbound
 from services.orchestrator.turns.loop import TurnLoop
 from services.orchestrator.turns.observing import CallRecord
 from services.orchestrator.turns.peers import Peers
+from services.orchestrator.turns.prompt_changes import PromptChanges
 from services.orchestrator.turns.runner import TurnRunner
 from services.orchestrator.turns.stream import Streams
 from services.orchestrator.turns.trail import Trail
@@ -131,8 +135,20 @@ class _Orchestrator:
         loop = TurnLoop(
             database=self.database,
             writes=writes,
-            asking=Asking(models=self.models, writes=writes, catalogue=catalogue, view=message_view),
+            asking=Asking(
+                models=self.models,
+                fitting=Fitting(
+                    models=self.models,
+                    compacting=Compacting(database=self.database, models=self.models, catalogue=catalogue),
+                    catalogue=catalogue,
+                ),
+                changes=PromptChanges(self.database),
+                writes=writes,
+                catalogue=catalogue,
+                view=message_view,
+            ),
             escalation=Escalation(writes, catalogue),
+            continuing=Continuing(writes=writes, catalogue=catalogue),
             registry=self.registry,
             pipeline=pipeline,
             catalogue=catalogue,
@@ -209,7 +225,8 @@ class _Orchestrator:
             RunsServicer(database=self.database, activity=activity), grpc
         )
         agents_pb2_grpc.add_AgentsServicer_to_server(
-            AgentsServicer(agents=self.agents, registry=self.registry, locale=locale), grpc
+            AgentsServicer(agents=self.agents, registry=self.registry, models=self.models, locale=locale),
+            grpc,
         )
         tools_pb2_grpc.add_ToolsServicer_to_server(
             ToolsServicer(agents=self.agents, registry=self.registry, locale=locale), grpc
@@ -239,6 +256,10 @@ class _Orchestrator:
     async def start(self, stack: AsyncExitStack) -> None:
         """Bring everything up; `stack` takes it down again in the opposite order."""
         await asyncio.to_thread(self.agents.load)
+        routes = [Route.parse(route) for agent in self.agents.list() for route in agent.routes]
+        # The first turn need not wait for lists of models.
+        learning = asyncio.create_task(self.models.windows(routes), name="windows")
+        stack.callback(learning.cancel)
         for warning in self.agents.warnings():
             log.warning("agent_warning", text=warning)
         stack.push_async_callback(self.models.close)
@@ -274,6 +295,7 @@ def _models_config(settings: OrchestratorSettings) -> ModelsConfig:
             Route.parse(route): Price(price.input, price.output, price.cached_input)
             for route, price in values.prices.items()
         },
+        context_tokens={Route.parse(route): tokens for route, tokens in values.context_tokens.items()},
     )
 
 

@@ -264,6 +264,11 @@ class CrewConfig(_Strict):
     ] = True
     # By route, ``provider:model``.
     prices: Mapping[Route, Price] = Field(default_factory=dict)
+    # Tokens that fit into a model whose provider does not list them, by route; ``provider:*`` for all
+    # models of a provider (FLD-003).
+    context_tokens: Mapping[Route, Annotated[int, Field(ge=1_000, le=100_000_000)]] = Field(
+        default_factory=dict
+    )
     budgets: Budgets = Budgets()
     # Parent of the agents' workspaces where they are not kept in the home.
     workspaces_dir: Annotated[

@@ -76,6 +76,8 @@ class Message:
     context: str | None = None
     # What the provider that wrote it needs back (FLD-001): JSON text, never shown or logged.
     opaque: str | None = None
+    # The first message of a turn: turns are numbered by these.
+    opens_turn: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,14 @@ from services.orchestrator.calls.contract import CallOutcome, Paused, Scope, Unk
 from services.orchestrator.calls.loop_guard import Halt, Note
 from services.orchestrator.calls.pipeline import CallPipeline
 from services.orchestrator.calls.registry import ToolRegistry
-from services.orchestrator.models.contract import (
-    AllRoutesFailed,
-    BrokenOff,
-    Reply,
-    ReplyCall,
-    TooLargeForModel,
-)
+from services.orchestrator.models.contract import AllRoutesFailed, BrokenOff, Reply, ReplyCall
 from services.orchestrator.store import approvals, messages
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.records import Approval, StoredCall
 from services.orchestrator.turns.asking import Asking
+from services.orchestrator.turns.continuing import Continuing
 from services.orchestrator.turns.escalation import Escalation
+from services.orchestrator.turns.fitting import NoRoom
 from services.orchestrator.turns.observing import CallObserver
 from services.orchestrator.turns.sink import TurnSink
 from services.orchestrator.turns.turn import (
@@ -49,6 +45,7 @@ class TurnLoop:
         writes: For what it writes.
         asking: Makes model calls.
         escalation: Where a turn goes that is stuck.
+        continuing: What becomes of a reply that broke off.
         registry: Knows each agent's tools.
         pipeline: Takes calls through gate and host.
         catalogue: Sentences.
@@ -63,6 +60,7 @@ class TurnLoop:
         writes: TurnWrites,
         asking: Asking,
         escalation: Escalation,
+        continuing: Continuing,
         registry: ToolRegistry,
         pipeline: CallPipeline,
         catalogue: Catalogue,
@@ -73,6 +71,7 @@ class TurnLoop:
         self._writes = writes
         self._asking = asking
         self._escalation = escalation
+        self._continuing = continuing
         self._registry = registry
         self._pipeline = pipeline
         self._catalogue = catalogue
@@ -112,16 +111,18 @@ class TurnLoop:
                 return ending
 
     async def _ask(self, turn: Turn) -> Reply | Ending | None:
-        """The model's reply, or how the turn ends without one; None when it was handed over."""
+        """The model's reply, or how the turn ends without one; None when it is to be asked anew."""
         toolbox = await self._registry.toolbox(turn.agent, turn.locale)
         try:
             return await self._asking.ask(turn, toolbox)
-        except TooLargeForModel as error:
-            sentence = error.sentence(self._catalogue, turn.locale)
-            await self._writes.cut_off(turn, Closing("halted", "context"), error.abandoned)
-            return Halted("context", sentence, closed=True)
+        except NoRoom as error:
+            if error.asked:
+                await self._writes.cut_off(turn, Closing("halted", "context"), error.abandoned)
+            return Halted("context", error.sentence, closed=error.asked)
         except (BrokenOff, AllRoutesFailed) as error:
             if isinstance(error, AllRoutesFailed) and await self._escalation.from_failure(turn, error):
+                return None
+            if isinstance(error, BrokenOff) and await self._continuing.from_break(turn, error):
                 return None
             sentence = error.sentence(self._catalogue, turn.locale)
             partial = error.partial_text if isinstance(error, BrokenOff) else ""
@@ -142,7 +143,7 @@ class TurnLoop:
         turn.model_calls += 1
         turn.shown, turn.served_by, turn.model_step = "", None, None
         if reply.text:
-            turn.said.append(reply.text)
+            turn.say(reply.text)
         self._asking.said(turn, message)
         return closed
 

@@ -38,6 +38,7 @@ from services.orchestrator.store.records import (
 )
 from services.orchestrator.turns.trail import Trail
 from services.orchestrator.turns.turn import Turn
+from services.orchestrator.turns.usage import stored_usage
 
 # Verdicts whose reason names who decided.
 _BY_A_PERSON: frozenset[GateVerdict] = frozenset({"approved", "denied"})
@@ -128,7 +129,7 @@ class TurnWrites:
             provider=reply.route.provider,
             model=reply.route.model,
             cost_usd=reply.cost_usd,
-            usage=_usage(reply),
+            usage=stored_usage(reply),
             opaque=reply.opaque,
         )
         following = [NewMessage("user", "system", note, turn.run_id)] if note else []
@@ -272,26 +273,38 @@ class TurnWrites:
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
             stored = await messages.append(connection, turn.conversation_id, partial)
-            await self._abandoned(connection, turn, abandoned)
-            spent = await conversations.charge(
-                connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
-            )
-            await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
+            spent = await self._failed_call(connection, turn, abandoned)
             await self._close(connection, turn, closing)
         turn.log.extend(stored)
         turn.model_calls += 1
         turn.recorder.spent(None, len(abandoned))
         self._spent(turn, *spent)
 
+    async def broke_off(
+        self, turn: Turn, partial_text: str, note: str, abandoned: Sequence[Route], step: runs_pb2.RunStep
+    ) -> Message:
+        """Store what a reply had said before it broke off, with a note of the loop to go on from there."""
+        said = [
+            NewMessage("assistant", "agent", partial_text, turn.run_id),
+            NewMessage("user", "system", note, turn.run_id),
+        ]
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            stored = await messages.append(connection, turn.conversation_id, said)
+            spent = await self._failed_call(connection, turn, abandoned)
+            open_steps = [turn.model_step] if turn.model_step is not None else []
+            await turn.recorder.write(connection, *open_steps, step)
+        turn.log.extend(stored)
+        turn.model_calls += 1
+        turn.recorder.spent(None, len(abandoned))
+        self._spent(turn, *spent)
+        return stored[0]
+
     async def failed_over(self, turn: Turn, abandoned: Sequence[Route], step: runs_pb2.RunStep) -> None:
         """Count a model call that failed on every route and record that the turn goes on elsewhere."""
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
-            await self._abandoned(connection, turn, abandoned)
-            spent = await conversations.charge(
-                connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
-            )
-            await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
+            spent = await self._failed_call(connection, turn, abandoned)
             await turn.recorder.write(connection, step)
         turn.recorder.spent(None, len(abandoned))
         self._spent(turn, *spent)
@@ -340,6 +353,16 @@ class TurnWrites:
             )
         await audit.record(connection, entries)
 
+    async def _failed_call(
+        self, connection: Connection, turn: Turn, abandoned: Sequence[Route]
+    ) -> tuple[float, int]:
+        """Count a model call that gave no whole reply; what the conversation has spent now."""
+        await self._abandoned(connection, turn, abandoned)
+        await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
+        return await conversations.charge(
+            connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
+        )
+
     async def _abandoned(self, connection: Connection, turn: Turn, routes: Sequence[Route]) -> None:
         for route in routes:
             await ledger.record(
@@ -374,13 +397,4 @@ def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:
         details=outcome.details_json,
         outcome=outcome.outcome,
         arguments_sha256=digest(outcome.arguments_json),
-    )
-
-
-def _usage(reply: Reply) -> Usage:
-    return Usage(
-        prompt_tokens=reply.usage.prompt_tokens,
-        completion_tokens=reply.usage.completion_tokens,
-        cached_tokens=reply.usage.cached_tokens,
-        reasoning_tokens=reply.usage.reasoning_tokens,
     )

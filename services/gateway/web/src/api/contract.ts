@@ -69,6 +69,11 @@ export interface AssistantMessage {
   message: Message | null;
 }
 
+export interface Compacted {
+  turns: number;
+  text: string;
+}
+
 export interface ConnectionsReply {
   providers: string[];
   routes: string[];
@@ -292,6 +297,7 @@ export interface RunStep {
   reasoning_tokens: number | null;
   error: string | null;
   next_route: string | null;
+  moved: string[];
   name: string | null;
   arguments: Json;
   ok: boolean | null;
@@ -427,6 +433,7 @@ export type TurnEvent =
   | ({ type: "steer" } & Steer)
   | ({ type: "queued" } & Queued)
   | ({ type: "tool_progress" } & ToolProgress)
+  | ({ type: "compacted" } & Compacted)
   | ({ type: "done" } & Done)
   | ({ type: "halted" } & Halted)
   | ({ type: "error" } & Failed)
