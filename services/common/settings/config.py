@@ -184,17 +184,19 @@ class Price(_Strict):
     input: Money
     output: Money
     cached_input: Money | None = None
+    # The most tokens a reply has; an estimated charge is never above it times the price.
+    max_output_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
 
 
 class AgentBudget(_Strict):
-    """Most that may be spent, in USD; None is no limit."""
+    """Most that may be spent, in USD; None is no limit, 0 lets no model be asked."""
 
     day: Money | None = None
     month: Money | None = None
 
 
 class Budgets(_Strict):
-    """Budgets of the crew, of agents by id and of schedules by id (FLD-016)."""
+    """Budgets of the crew, of agents by id and of schedules by ``<agent>/<schedule>`` (FLD-016)."""
 
     crew: AgentBudget = AgentBudget(day=5.0)
     agents: Mapping[str, AgentBudget] = Field(default_factory=dict)

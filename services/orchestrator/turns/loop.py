@@ -22,6 +22,7 @@ from services.orchestrator.models.contract import (
 from services.orchestrator.store import approvals, messages
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.records import Approval, StoredCall
+from services.orchestrator.turns.allowance import Allowance
 from services.orchestrator.turns.asking import Asking
 from services.orchestrator.turns.escalation import Escalation
 from services.orchestrator.turns.observing import CallObserver
@@ -48,6 +49,7 @@ class TurnLoop:
         database: For what the loop reads.
         writes: For what it writes.
         asking: Makes model calls.
+        allowance: Whether there is money for another model call.
         escalation: Where a turn goes that is stuck.
         registry: Knows each agent's tools.
         pipeline: Takes calls through gate and host.
@@ -62,6 +64,7 @@ class TurnLoop:
         database: Database,
         writes: TurnWrites,
         asking: Asking,
+        allowance: Allowance,
         escalation: Escalation,
         registry: ToolRegistry,
         pipeline: CallPipeline,
@@ -72,6 +75,7 @@ class TurnLoop:
         self._database = database
         self._writes = writes
         self._asking = asking
+        self._allowance = allowance
         self._escalation = escalation
         self._registry = registry
         self._pipeline = pipeline
@@ -96,11 +100,11 @@ class TurnLoop:
         while True:
             if await self._writes.take_steers(turn):
                 turn.guard.restart()
-            if turn.conversation.over_budget and (await self._writes.reread(turn)).over_budget:
-                return Halted("budget")
             if turn.model_calls >= turn.agent.max_steps:
                 # Taken up after its last step, whose halt was not stored any more.
                 return Halted("max_steps")
+            if ending := await self._allowance.before_call(turn):
+                return ending
             reply = await self._ask(turn)
             if not isinstance(reply, Reply):
                 ending = reply
@@ -144,6 +148,7 @@ class TurnLoop:
         if reply.text:
             turn.said.append(reply.text)
         self._asking.said(turn, message)
+        await self._allowance.charged(turn)
         return closed
 
     async def _words(self, turn: Turn, reply: Reply) -> Ending | None:

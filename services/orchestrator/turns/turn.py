@@ -61,6 +61,11 @@ class Turn:
     call_steps: dict[str, runs_pb2.RunStep] = field(default_factory=dict)
 
     @property
+    def attended(self) -> bool:
+        """Whether a person is there for it (FLD-008)."""
+        return self.seconds_left is None
+
+    @property
     def conversation_id(self) -> str:
         """Of the conversation."""
         return self.claim.conversation_id

@@ -4,11 +4,11 @@ import pytest
 
 from services.orchestrator.models.config import ModelsConfig, Price
 from services.orchestrator.models.contract import Route, Usage
-from services.orchestrator.models.prices import cost_usd, read_usage
+from services.orchestrator.models.prices import Lengths, cost_of, read_usage
 
 
 def cost(reported: dict[str, Any], own: Price | None = None) -> float | None:
-    return cost_usd(reported, read_usage(reported), own)
+    return cost_of(reported, read_usage(reported), own, Lengths(300, 30, 1000)).usd
 
 
 TOKENS = {"prompt_tokens": 1_000_000, "completion_tokens": 100_000}
@@ -34,7 +34,6 @@ TOKENS = {"prompt_tokens": 1_000_000, "completion_tokens": 100_000}
         (TOKENS, Price(2.0, 10.0), 3.0),
         ({**TOKENS, "prompt_tokens_details": {"cached_tokens": 500_000}}, Price(2.0, 10.0, 0.2), 2.1),
         ({**TOKENS, "prompt_tokens_details": {"cached_tokens": 500_000}}, Price(2.0, 10.0), 3.0),
-        ({"prompt_tokens": 5}, Price(2.0, 10.0), None),
         ({}, Price(0, 0), 0.0),
         ({"cost": 0.001, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.02}}, None, 0.021),
         ({"cost": 0.001, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.02}}, None, 0.001),
