@@ -239,6 +239,10 @@ class CrewConfig(_Strict):
     keep_days: Annotated[int, Field(ge=1, le=36_500), FromEnvironment("MY_AGENT_KEEP_DAYS", whole_number)] = (
         90
     )
+    # Full months of the audit trail kept beside the one at hand (FLD-052).
+    audit_months: Annotated[
+        int, Field(ge=1, le=1_200), FromEnvironment("MY_AGENT_AUDIT_MONTHS", whole_number)
+    ] = 24
     shell_ask_patterns: Annotated[
         Names, FromEnvironment("MY_AGENT_SHELL_ASK_PATTERNS", pattern_list, empty_counts=True)
     ] = DEFAULT_ASK_PATTERNS

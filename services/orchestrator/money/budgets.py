@@ -37,8 +37,8 @@ class Standing:
 
     @property
     def left_usd(self) -> float:
-        """What may still be promised; never negative."""
-        return max(0.0, self.budget.limit_usd - self.spent_usd - self.reserved_usd)
+        """What may still be promised; never negative, and nothing when it is less than a millionth."""
+        return max(0.0, round(self.budget.limit_usd - self.spent_usd - self.reserved_usd, 6))
 
 
 def budgets_of(settings: Budgets) -> tuple[Budget, ...]:
