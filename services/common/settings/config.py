@@ -171,7 +171,8 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+# USD; the upper bound is what the database keeps with its digits.
+Money = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 Route = Annotated[str, AfterValidator(_route)]
 # A list in YAML arrives as list; only a tuple can be frozen.
 Names = Annotated[tuple[str, ...], Field(strict=False)]
@@ -195,10 +196,16 @@ class AgentBudget(_Strict):
     month: Money | None = None
 
 
+class CrewBudget(AgentBudget):
+    """The crew's own: five dollars a day unless another amount, or ``null``, is written."""
+
+    day: Money | None = 5.0
+
+
 class Budgets(_Strict):
     """Budgets of the crew, of agents by id and of schedules by ``<agent>/<schedule>`` (FLD-016)."""
 
-    crew: AgentBudget = AgentBudget(day=5.0)
+    crew: CrewBudget = CrewBudget()
     agents: Mapping[str, AgentBudget] = Field(default_factory=dict)
     schedules: Mapping[str, AgentBudget] = Field(default_factory=dict)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from crew.v1 import budgets_pb2, crew_pb2, runs_pb2, turns_pb2
+from crew.v1 import budgets_pb2, conversations_pb2, crew_pb2, runs_pb2, system_pb2, turns_pb2
 
 from services.common.times import day_in
 from tests.fixtures.crew import Crew, Events, names_of, until
@@ -237,8 +237,6 @@ async def test_a_day_is_the_persons(zone: str, asking: Asking, rows: Rows) -> No
 async def test_deleting_a_conversation_gives_no_money_back(
     asking: Asking, model_server: ModelServer, rows: Rows
 ) -> None:
-    from crew.v1 import conversations_pb2, system_pb2
-
     async with asking(CENTS) as crew:
         model_server.play(text("ok", usage=costing(0.06)))
         conversation_id = await crew.open()
