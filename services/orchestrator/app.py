@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+import psycopg
 import psycopg_pool
 import structlog
 from crew.v1 import (
@@ -59,6 +60,7 @@ from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
 from services.orchestrator.money.budgets import budgets_of, unknown_agents
 from services.orchestrator.money.treasury import Treasury
+from services.orchestrator.store import spending
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
@@ -264,6 +266,13 @@ class _Orchestrator:
         except psycopg_pool.PoolTimeout:
             raise StartError(
                 "error.start.database_unreachable", catalogue=load("common", "orchestrator")
+            ) from None
+        try:
+            async with self.database.connection() as connection:
+                await spending.today(connection)
+        except psycopg.errors.InvalidParameterValue:
+            raise StartError(
+                "error.start.timezone_unknown", catalogue=load("common", "orchestrator"), zone=values.timezone
             ) from None
         for agent in self.agents.list():
             for warning in await self.registry.warnings(agent, self.settings.locale):

@@ -128,9 +128,12 @@ class Treasury:
 
         Never fails: it stands behind charges that are done.
         """
+        mine = paying(self._budgets, account)
+        if not mine:
+            return
         try:
             async with self._database.connection() as connection:
-                for standing in await self._standings(connection, paying(self._budgets, account)):
+                for standing in await self._standings(connection, mine):
                     near = standing.state != "free" and standing.budget.limit_usd > 0
                     if near and await spending.first_notice(connection, standing.budget):
                         self._nearly_spent(standing)

@@ -95,7 +95,7 @@ async def reserve(
     amount_usd: float,
     seconds: float | None = None,
 ) -> None:
-    """Promise an amount to a call; a second promise of the same id takes the place of the first.
+    """Promise an amount to a call.
 
     Args:
         connection: In the transaction that holds `take_turns`.
@@ -110,8 +110,6 @@ async def reserve(
         """
         insert into reservations (id, conversation_id, agent_id, schedule, amount_usd, expires_at)
         values (%s, %s, %s, %s, %s, now() + make_interval(secs => %s))
-        on conflict (id) do update set amount_usd = excluded.amount_usd, agent_id = excluded.agent_id,
-            schedule = excluded.schedule, expires_at = excluded.expires_at
         """,
         (reservation_id, conversation_id, agent_id, schedule, amount_usd, seconds),
     )

@@ -11,6 +11,7 @@ import pytest
 from crew.v1 import conversations_pb2, turns_pb2
 
 from services.cli.commands import migrate
+from services.common.start import StartError
 from tests.fixtures.crew import running_crew
 from tests.fixtures.postgres import ScratchDatabase
 
@@ -71,3 +72,11 @@ def test_the_trail_is_kept_as_long_as_the_settings_say(
             (tmp_path / "config.yaml").write_text(setting)
             assert migrate.run(argparse.Namespace()) == 0
             assert connection.execute("select count(*) from audit.calls").fetchone() == (kept,)
+
+
+async def test_a_zone_that_the_database_does_not_know_stops_the_start(database: ScratchDatabase) -> None:
+    # A name that Python's zones may have and Postgres's never do; where neither has it, that is said.
+    with pytest.raises(StartError) as refused:
+        async with running_crew(database, environ={"MY_AGENT_TIMEZONE": "localtime"}):
+            pass
+    assert "time zone" in refused.value.text("en")
