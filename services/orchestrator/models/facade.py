@@ -117,6 +117,7 @@ class Models:
             routes=routes,
             providers=self._providers,
             config=self._config,
+            window=lambda route: self.window(route).tokens,
             health=self._health,
             clock=self._clock,
             sleep=self._sleep,

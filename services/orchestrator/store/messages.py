@@ -15,8 +15,8 @@ from services.orchestrator.store.records import Author, Message, Role, StoredCal
 # JSON columns are read as text: parsing them would cost time and digits.
 _COLUMNS = """
     id, conversation_id, seq, role, author, content, tool_calls::text, tool_call_id, name, provider, model,
-    cost_usd::float8, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, is_error,
-    details::text, context::text, opaque::text, run_id, opens_turn, created_at
+    cost_usd::float8, cost_estimated, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
+    is_error, details::text, context::text, opaque::text, run_id, opens_turn, created_at
 """
 
 # Of the newest calls of one conversation whose outcome is not known; a turn asks for them at each step.
@@ -37,6 +37,7 @@ class NewMessage:
     provider: str | None = None
     model: str | None = None
     cost_usd: float | None = None
+    cost_estimated: bool = False
     usage: Usage = field(default_factory=Usage)
     is_error: bool = False
     details: str | None = None
@@ -71,17 +72,18 @@ async def append(
             where id = %(id)s returning last_seq - %(count)s as before
         )
         insert into messages (conversation_id, seq, role, author, content, tool_calls, tool_call_id, name,
-            provider, model, cost_usd, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
-            is_error, details, context, opaque, run_id, outcome, arguments_sha256, opens_turn)
+            provider, model, cost_usd, cost_estimated, prompt_tokens, completion_tokens, cached_tokens,
+            reasoning_tokens, is_error, details, context, opaque, run_id, outcome, arguments_sha256,
+            opens_turn)
         select %(id)s, before + n, role, author, content, tool_calls::json, tool_call_id, name,
-            provider, model, cost_usd, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
-            is_error, details::json, context::json, opaque::json, run_id, outcome,
+            provider, model, cost_usd, cost_estimated, prompt_tokens, completion_tokens, cached_tokens,
+            reasoning_tokens, is_error, details::json, context::json, opaque::json, run_id, outcome,
             decode(arguments_sha256, 'hex'), opens_turn
         from grown, json_to_recordset(%(messages)s::json) as m(n integer, role text, author text,
             content text, tool_calls text, tool_call_id text, name text, provider text, model text,
-            cost_usd numeric, prompt_tokens bigint, completion_tokens bigint, cached_tokens bigint,
-            reasoning_tokens bigint,
-            is_error boolean, details text, context text, opaque text, run_id uuid, outcome text,
+            cost_usd numeric, cost_estimated boolean, prompt_tokens bigint, completion_tokens bigint,
+            cached_tokens bigint, reasoning_tokens bigint, is_error boolean,
+            details text, context text, opaque text, run_id uuid, outcome text,
             arguments_sha256 text, opens_turn boolean)
         order by n
         returning id, seq, created_at
@@ -256,6 +258,7 @@ def _fields(n: int, message: NewMessage) -> dict[str, Any]:
         "provider": message.provider,
         "model": message.model,
         "cost_usd": message.cost_usd,
+        "cost_estimated": message.cost_estimated,
         "prompt_tokens": message.usage.prompt_tokens,
         "completion_tokens": message.usage.completion_tokens,
         "cached_tokens": message.usage.cached_tokens,
@@ -287,6 +290,7 @@ def _appended(conversation_id: str, row: Row, message: NewMessage) -> Message:
         provider=message.provider,
         model=message.model,
         cost_usd=message.cost_usd,
+        cost_estimated=message.cost_estimated,
         usage=message.usage,
         is_error=message.is_error,
         details=message.details or "{}",
@@ -336,6 +340,7 @@ def _message(row: Row) -> Message:
         provider=row["provider"],
         model=row["model"],
         cost_usd=row["cost_usd"],
+        cost_estimated=row["cost_estimated"],
         usage=Usage(
             prompt_tokens=row["prompt_tokens"],
             completion_tokens=row["completion_tokens"],

@@ -76,6 +76,11 @@ class Turn:
     let_through: dict[str, NewEntry] = field(default_factory=dict)
 
     @property
+    def attended(self) -> bool:
+        """Whether a person is there for it (FLD-008)."""
+        return self.seconds_left is None
+
+    @property
     def conversation_id(self) -> str:
         """Of the conversation."""
         return self.claim.conversation_id
@@ -92,11 +97,6 @@ class Turn:
         else:
             self.said.append(text)
         self.continues_reply = False
-
-    @property
-    def attended(self) -> bool:
-        """Whether a person is there for it; the others have an end (FLD-008)."""
-        return self.seconds_left is None
 
     @property
     def budget_left_usd(self) -> float | None:
