@@ -56,6 +56,12 @@ class TurnsServicer(turns_pb2_grpc.TurnsServicer):
         async for event in _accepted(stream, context, private=True):
             yield event
 
+    async def Continue(self, request: pb.ContinueTurnRequest, context: Context) -> Events:
+        """Go on with a reply that broke off; the answer is the new turn (FLD-013)."""
+        stream = await self._desk.go_on(id_of("conversation", request.conversation_id))
+        async for event in _accepted(stream, context):
+            yield event
+
     async def Watch(self, request: pb.WatchTurnRequest, context: Context) -> Events:
         """The running turn from its beginning, or from behind the last event seen (GTW-134, GTW-141)."""
         run_id, seq = _last_event(request)

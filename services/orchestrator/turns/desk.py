@@ -115,6 +115,20 @@ class TurnDesk:
             return running
         return await self._final(conversation_id, accepted.run_id)
 
+    async def go_on(self, conversation_id: str) -> TurnStream:
+        """Open a turn that goes on with a reply that broke off (FLD-013).
+
+        Raises:
+            StoreFull: There is no room.
+            CrewError: See `Inbound.go_on`.
+        """
+        self._space.require()
+        return await self._to_its_end(self._go_on(conversation_id))
+
+    async def _go_on(self, conversation_id: str) -> TurnStream:
+        opened = await self._inbound.go_on(conversation_id, instance=self._upkeep.instance)
+        return self._runner.start(opened.claim, opened.run, opened.conversation)
+
     async def conversation_for(
         self, *, agent_id: str | None, channel: str, conversation_id: str | None
     ) -> str:

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
-from services.common.errors import Conflict, LimitReached, NotFound, Stale
+from services.common.errors import Conflict, LimitReached, NotApplicable, NotFound, Stale
 from services.common.storable import storable
 from services.common.times import day_in
-from services.common.wording import Locale
+from services.common.wording import Locale, load
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.agents.profile import MASTER_ID
 from services.orchestrator.calls import closing
@@ -22,7 +22,7 @@ from services.orchestrator.store import approvals, conversations, messages, queu
 from services.orchestrator.store.messages import NewMessage
 from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.store.queue import QUEUE_LIMIT, KnownRequest, QueuedItem
-from services.orchestrator.store.records import Conversation
+from services.orchestrator.store.records import Author, Conversation
 from services.orchestrator.store.turns import Standing
 from services.orchestrator.turns import commands
 from services.orchestrator.turns.attendance import attended
@@ -141,6 +141,32 @@ class Inbound:
                 return None
             return await self._open_from_queue(connection, conversation, standing, instance)
 
+    async def go_on(self, conversation_id: str, *, instance: int) -> Opened:
+        """Open a turn that goes on with the reply in which the last one broke off (FLD-013).
+
+        It opens with a note of the loop: nobody said anything new.
+
+        Raises:
+            NotFound: No such conversation, or its agent is gone.
+            Conflict: A turn runs, or the conversation waits for a decision.
+            NotApplicable: The last turn did not end in the middle of a reply.
+        """
+        async with self._database.transaction() as connection:
+            conversation = await conversations.lock(connection, conversation_id)
+            if conversation is None:
+                raise NotFound("NO_CONVERSATION", "error.no_conversation", id=conversation_id)
+            standing = await turns.standing(connection, conversation_id)
+            if standing.awaits_decision:
+                raise Conflict("AWAITING_APPROVAL", "error.awaiting_approval")
+            if standing.running:
+                raise Conflict("BUSY", "error.busy")
+            if not await messages.ends_in_part_of_a_reply(connection, conversation_id):
+                raise NotApplicable("NOTHING_TO_CONTINUE", "error.nothing_to_continue")
+            note = load("orchestrator").text(self._locale, "prompt.turn.go_on")
+            return await self._open(
+                connection, conversation, standing, note, "chat", instance, author="system"
+            )
+
     async def conversation_for(
         self, *, agent_id: str | None, channel: str, conversation_id: str | None
     ) -> str:
@@ -204,6 +230,8 @@ class Inbound:
         text: str,
         source: str,
         instance: int,
+        *,
+        author: Author = "person",
     ) -> Opened:
         agent = self._agents.get(conversation.agent_id)
         if agent is None:
@@ -223,7 +251,9 @@ class Inbound:
         if begun is None:
             raise Conflict("BUSY", "error.busy")
         await messages.append(
-            connection, conversation.id, [*closed, NewMessage("user", "person", text, run_id)]
+            connection,
+            conversation.id,
+            [*closed, NewMessage("user", author, text, run_id, opens_turn=author == "person")],
         )
         title = _title(text) if not conversation.title else ""
         if title and not await conversations.title_if_unnamed(connection, conversation.id, title):
