@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import grpc
 import psycopg
@@ -207,8 +207,8 @@ async def interleaving(database: ScratchDatabase, folder: Path) -> AsyncIterator
     script = ChaosScript(violations, seed=0)
     databases: list[MortalDatabase] = []
 
-    def opened(url: str) -> MortalDatabase:
-        databases.append(MortalDatabase(url))
+    def opened(url: str, **options: Any) -> MortalDatabase:
+        databases.append(MortalDatabase(url, **options))
         return databases[-1]
 
     with pytest.MonkeyPatch.context() as patch:

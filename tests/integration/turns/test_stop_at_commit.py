@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from crew.v1 import turns_pb2
@@ -17,19 +18,21 @@ from tests.fixtures.postgres import ScratchDatabase
 
 
 class LingeringDatabase(Database):
-    """Stands once between a commit and its return, when it is told to."""
+    """Stands once between the commit of a reply with calls and its return."""
 
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self.linger = False
+    def __init__(self, url: str, **options: Any) -> None:
+        super().__init__(url, **options)
+        self._lingered = False
         self.committed, self.go = asyncio.Event(), asyncio.Event()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
         async with super().transaction() as connection:
             yield connection
-        if self.linger:
-            self.linger = False
+            cursor = await connection.execute("select 1 from messages where tool_calls is not null")
+            stored = await cursor.fetchone() is not None
+        if stored and not self._lingered:
+            self._lingered = True
             self.committed.set()
             await self.go.wait()
 
@@ -40,22 +43,18 @@ async def test_a_stop_right_behind_the_commit_of_a_reply_neither_doubles_nor_bre
 ) -> None:
     opened: list[LingeringDatabase] = []
 
-    def lingering(url: str) -> LingeringDatabase:
-        opened.append(LingeringDatabase(url))
+    def lingering(url: str, **options: Any) -> LingeringDatabase:
+        opened.append(LingeringDatabase(url, **options))
         return opened[-1]
 
     monkeypatch.setattr(app, "Database", lingering)
     environ = {"MY_AGENT_ROUTES": "openai:test", "OPENAI_BASE_URL": model_server.base_url}
-    gate = model_server.gate("mid")
     write = {"call": {"name": "workspace_write", "arguments": {"path": "made.txt", "content": "x"}}}
-    model_server.play(turn({"text": "I will write it."}, {"gate": "mid"}, write))
+    model_server.play(turn({"text": "I will write it."}, write))
     async with running_crew(database, environ=environ) as crew:
         [pool] = opened
         conversation_id = await crew.open(autonomous=True)
         running = asyncio.create_task(crew.send(conversation_id, "Write it."))
-        await gate.reached()
-        pool.linger = True
-        gate.release()
         await pool.committed.wait()
         stopping = crew.turns.Stop(turns_pb2.StopTurnRequest(conversation_id=conversation_id))
         # The stop has reached the turn when the queue has been emptied, one commit later.
