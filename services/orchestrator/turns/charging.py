@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from services.orchestrator.calls.contract import CallOutcome
 from services.orchestrator.hosts.own import OWN_HOST
-from services.orchestrator.models.contract import Route
+from services.orchestrator.models.contract import Reply, Route
 from services.orchestrator.money.account import Account
+from services.orchestrator.money.usage import stored_usage
 from services.orchestrator.store import conversations, ledger, runs, spending
 from services.orchestrator.store.ledger import Purpose
 from services.orchestrator.store.pool import Connection
@@ -59,6 +60,28 @@ async def charge_model_call(
     return await _charge(connection, turn, cost_usd, unknown, model_calls=1)
 
 
+async def charge_side_call(
+    connection: Connection, turn: Turn, purpose: Purpose, reply: Reply | None, abandoned: Sequence[Route]
+) -> Charged:
+    """Charge a model call that the turn made beside its own, and enter it in the ledger (TRN-264).
+
+    Args:
+        connection: In the transaction that stores what came of it.
+        turn: With its claim held.
+        purpose: What it was made for.
+        reply: None: there was none.
+        abandoned: See `charge_model_call`.
+    """
+    for route in abandoned:
+        await _record(connection, turn, "abandoned", route, None)
+    unknown = len(abandoned)
+    if reply is None:
+        return await _charge(connection, turn, None, unknown)
+    await _record(connection, turn, purpose, reply.route, reply.cost_usd, reply)
+    unknown += reply.cost_usd is None
+    return await _charge(connection, turn, reply.cost_usd, unknown)
+
+
 async def charge_tools(connection: Connection, turn: Turn, outcomes: Sequence[CallOutcome]) -> Charged | None:
     """Charge what tools paid themselves; None when they paid nothing (TRN-263).
 
@@ -88,7 +111,12 @@ async def _charge(
 
 
 async def _record(
-    connection: Connection, turn: Turn, purpose: Purpose, route: Route, cost_usd: float | None
+    connection: Connection,
+    turn: Turn,
+    purpose: Purpose,
+    route: Route,
+    cost_usd: float | None,
+    reply: Reply | None = None,
 ) -> None:
     await ledger.record(
         connection,
@@ -98,6 +126,7 @@ async def _record(
         run_id=turn.run_id,
         provider=route.provider,
         model=route.model,
-        usage=Usage(),
+        usage=stored_usage(reply) if reply else Usage(),
         cost_usd=cost_usd,
+        estimated=reply is not None and reply.cost_estimated,
     )

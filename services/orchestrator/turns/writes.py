@@ -14,6 +14,7 @@ from crew.v1 import runs_pb2
 from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.contract import ApprovalDraft, CallOutcome
 from services.orchestrator.models.contract import Reply, Route
+from services.orchestrator.money.usage import stored_usage
 from services.orchestrator.store import (
     approvals,
     audit,
@@ -36,7 +37,6 @@ from services.orchestrator.store.records import (
 from services.orchestrator.turns.charging import charge_model_call, charge_tools
 from services.orchestrator.turns.trail import Trail
 from services.orchestrator.turns.turn import Turn
-from services.orchestrator.turns.usage import stored_usage
 
 # Verdicts whose reason names who decided.
 _BY_A_PERSON: frozenset[GateVerdict] = frozenset({"approved", "denied"})
