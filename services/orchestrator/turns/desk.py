@@ -19,7 +19,7 @@ from services.orchestrator.store import conversations, queue, runs, turns
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
-from services.orchestrator.turns.decisions import Decided, Decisions
+from services.orchestrator.turns.decisions import Decided, Decisions, Expired
 from services.orchestrator.turns.inbound import Inbound, Joined, Opened
 from services.orchestrator.turns.peers import Peers, WatchedTurn
 from services.orchestrator.turns.runner import STOP_SECONDS, TurnRunner
@@ -211,6 +211,7 @@ class TurnDesk:
         self._space.require()
         return await self._to_its_end(
             self._resumed(
+                approval_id,
                 self._decisions.decide(
                     approval_id,
                     conversation_id=conversation_id,
@@ -218,7 +219,7 @@ class TurnDesk:
                     always=always,
                     by=by,
                     instance=self._upkeep.instance,
-                )
+                ),
             )
         )
 
@@ -234,18 +235,25 @@ class TurnDesk:
         self._space.require()
         return await self._to_its_end(
             self._resumed(
+                approval_id,
                 self._decisions.answer(
                     approval_id,
                     conversation_id=conversation_id,
                     answer=answer,
                     by=by,
                     instance=self._upkeep.instance,
-                )
+                ),
             )
         )
 
-    async def _resumed(self, deciding: Coroutine[Any, Any, Decided]) -> TurnStream:
-        decided = await deciding
+    async def _resumed(self, approval_id: str, deciding: Coroutine[Any, Any, Decided]) -> TurnStream:
+        try:
+            decided = await deciding
+        except Expired:
+            # A server that starts nothing by itself has no sweep that would go on with it (TRN-214).
+            if expired := await self._decisions.expire(approval_id, instance=self._upkeep.instance):
+                self._runner.start(expired.claim, expired.run, expired.conversation)
+            raise
         return self._runner.start(decided.claim, decided.run, decided.conversation)
 
     async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:

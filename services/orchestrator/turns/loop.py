@@ -145,7 +145,6 @@ class TurnLoop:
         """Store and show a reply with what follows from it; whether the run is closed now."""
         message, closed = await self._writes.reply(turn, reply, calls, note=note, closing=closing)
         turn.model_calls += 1
-        turn.shown, turn.served_by, turn.model_step = "", None, None
         if reply.text:
             turn.say(reply.text)
         self._asking.said(turn, message)

@@ -37,6 +37,7 @@ from services.orchestrator.store.records import (
 from services.orchestrator.turns.charging import charge_model_call, charge_tools
 from services.orchestrator.turns.trail import Trail
 from services.orchestrator.turns.turn import Turn
+from services.orchestrator.turns.unbroken import unbroken
 
 # Verdicts whose reason names who decided.
 _BY_A_PERSON: frozenset[GateVerdict] = frozenset({"approved", "denied"})
@@ -117,6 +118,11 @@ class TurnWrites:
         Returns:
             The stored reply, and whether the run is closed now.
         """
+        return await unbroken(self._reply(turn, reply, calls, note, closing))
+
+    async def _reply(
+        self, turn: Turn, reply: Reply, calls: Sequence[StoredCall], note: str, closing: Closing | None
+    ) -> tuple[Message, bool]:
         message = NewMessage(
             "assistant",
             "agent",
@@ -143,6 +149,7 @@ class TurnWrites:
             if turn.model_step is not None and not closed:
                 await turn.recorder.write(connection, turn.model_step)
         turn.log.extend(stored)
+        turn.shown, turn.served_by, turn.model_step = "", None, None
         charged.show(turn)
         return stored[0], closed
 
@@ -231,10 +238,9 @@ class TurnWrites:
         self, turn: Turn, summary: str, closed: Sequence[CallOutcome], *, status: RunStatus = "error"
     ) -> None:
         """End a turn that was cut off: what was shown stays, open calls get their results (TRN-094)."""
-        stored_messages = []
+        stored_messages = [closing_message(outcome, turn.run_id) for outcome in closed]
         if turn.shown:
             stored_messages.append(NewMessage("assistant", "agent", turn.shown, turn.run_id))
-        stored_messages += [closing_message(outcome, turn.run_id) for outcome in closed]
         abandoned = [turn.served_by] if turn.served_by else []
         async with self._database.transaction() as connection:
             await turns.release(connection, turn.claim)
@@ -266,6 +272,11 @@ class TurnWrites:
         self, turn: Turn, partial_text: str, note: str, abandoned: Sequence[Route], step: runs_pb2.RunStep
     ) -> Message:
         """Store what a reply had said before it broke off, with a note of the loop to go on from there."""
+        return await unbroken(self._broke_off(turn, partial_text, note, abandoned, step))
+
+    async def _broke_off(
+        self, turn: Turn, partial_text: str, note: str, abandoned: Sequence[Route], step: runs_pb2.RunStep
+    ) -> Message:
         said = [
             NewMessage("assistant", "agent", partial_text, turn.run_id),
             NewMessage("user", "system", note, turn.run_id),
@@ -279,6 +290,7 @@ class TurnWrites:
             open_steps = [turn.model_step] if turn.model_step is not None else []
             await turn.recorder.write(connection, *open_steps, step)
         turn.log.extend(stored)
+        turn.shown, turn.served_by, turn.model_step = "", None, None
         turn.model_calls += 1
         charged.show(turn)
         return stored[0]
