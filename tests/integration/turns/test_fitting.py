@@ -143,6 +143,36 @@ async def test_the_summary_stands_unchanged_until_the_next_and_survives_a_restar
 
 
 @pytest.mark.spec("FLD-003")
+async def test_an_open_call_and_an_open_question_stay_whole_over_a_compaction(
+    database: ScratchDatabase, model_server: ModelServer
+) -> None:
+    async with small(database, model_server) as crew:
+        conversation_id = await talk(crew, model_server, 5)
+        model_server.play(answered(6, 16_500), text(SUMMARY))
+        await crew.send(conversation_id, "Question 6?")
+        arguments = {"path": "a.txt", "content": "w" * 500}
+        question = {"question": "Which one?", "options": ["a", "b"]}
+        model_server.play(call("workspace_write", arguments, usage=priced(3_000)))
+        model_server.play(call("ask_user", question, usage=priced(3_000)), answered(7))
+        events = await crew.send(conversation_id, "Question 7?")
+        assert names_of(events)[0] == "compacted"
+        await crew.decide(await crew.pending(conversation_id), approve=True)
+        answer = turns_pb2.AnswerQuestionRequest(
+            conversation_id=conversation_id, approval_id=await crew.pending(conversation_id), answer="b"
+        )
+        events = await crew.read(crew.turns.Answer(answer))
+        assert events[-1].done.text == "Answer 7."
+        told = model_server.requests[-1].messages[1:]
+        assert SUMMARY in told[0]["content"]
+        writes, asks = (message for message in told if message.get("tool_calls"))
+        assert json.loads(writes["tool_calls"][0]["function"]["arguments"]) == arguments
+        assert json.loads(asks["tool_calls"][0]["function"]["arguments"]) == question
+        assert [message["role"] for message in told[-4:]] == ["assistant", "tool", "assistant", "tool"]
+        assert "b" in told[-1]["content"]
+        assert sum(is_summary(request) for request in model_server.requests) == 1
+
+
+@pytest.mark.spec("FLD-003")
 async def test_three_turns_stay_whole_however_full_the_window_is(
     database: ScratchDatabase, model_server: ModelServer
 ) -> None:
