@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from crew.v1 import agents_pb2, conversations_pb2, runs_pb2, turns_pb2
 
-from tests.fixtures.crew import Crew, Events, names_of, running_crew
+from tests.fixtures.crew import Crew, Events, names_of, running_crew, until
 from tests.fixtures.model_server import ModelServer, RecordedRequest, Turn, call, refuse, text, turn
 from tests.fixtures.postgres import ScratchDatabase
 
@@ -334,6 +334,31 @@ async def test_a_cut_off_summary_leaves_the_turn_interrupted_and_the_log_whole(
         model_server.play(text(SUMMARY), answered(8))
         events = await crew.send(conversation_id, "Question 8?")
         assert events[-1].done.text == "Answer 8."
+
+
+@pytest.mark.spec("FLD-003")
+async def test_a_process_that_ends_while_a_summary_is_written_loses_nothing(
+    database: ScratchDatabase, model_server: ModelServer
+) -> None:
+    async with small(database, model_server) as crew:
+        conversation_id = await talk(crew, model_server, 5)
+        model_server.play(answered(6, 17_000), turn({"text": "The person"}, {"gate": "summary"}))
+        await crew.send(conversation_id, "Question 6?")
+        sending = crew.sending(conversation_id, "Question 7?")
+        await model_server.gate("summary").reached()
+        model_server.play(text(SUMMARY), answered(7))
+        await crew.end("orchestrator")
+        sending.cancel()
+        await crew.start("orchestrator")
+
+        async def done() -> bool:
+            return (await crew.last_run(conversation_id)).status == "done"
+
+        await until(done)
+        stored = await crew.get(conversation_id)
+        assert [message.content for message in stored.messages][-2:] == ["Question 7?", "Answer 7."]
+        assert rows(database, "select upto_turn from compactions") == [(4,)]
+        assert SUMMARY in contents(model_server.requests[-1])[0]
 
 
 # --- what every prompt holds --------------------------------------------------------------------
