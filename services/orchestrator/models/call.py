@@ -11,7 +11,7 @@ import structlog
 from services.orchestrator.models import faults
 from services.orchestrator.models.assembly import Assembly, MalformedChunk, Text, Thought
 from services.orchestrator.models.call_pieces import CallPiece
-from services.orchestrator.models.config import ModelsConfig
+from services.orchestrator.models.config import DEFAULT_CONTEXT_TOKENS, ModelsConfig
 from services.orchestrator.models.contract import (
     AllRoutesFailed,
     Attempt,
@@ -32,7 +32,7 @@ from services.orchestrator.models.contract import (
 )
 from services.orchestrator.models.faults import AttemptFailed
 from services.orchestrator.models.health import RouteHealth
-from services.orchestrator.models.prices import cost_usd, read_usage
+from services.orchestrator.models.prices import Lengths, cost_of, read_usage
 from services.orchestrator.models.providers.base import Provider, RequestTooLarge
 
 RETRY_SECONDS = 2.0
@@ -198,13 +198,22 @@ class ModelCall:
     def _reply(self, route: Route, provider: Provider, attempt: _Attempt) -> Reply:
         result = attempt.assembly.result(provider.origin(route.model))
         usage = read_usage(result.usage)
+        price = self.config.price(route)
+        lengths = Lengths(
+            sent=self.request.chars,
+            received=len(result.text) + sum(len(call.name) + len(call.arguments) for call in result.calls),
+            largest_output=(price and price.max_output_tokens)
+            or self.config.context_tokens.get(route, DEFAULT_CONTEXT_TOKENS),
+        )
+        cost = cost_of(result.usage, usage, price, lengths)
         return Reply(
             text=result.text,
             calls=result.calls,
             finish_reason=result.finish_reason,
             route=route,
             usage=usage,
-            cost_usd=cost_usd(result.usage, usage, self.config.price(route)),
+            cost_usd=cost.usd,
+            cost_estimated=cost.estimated,
             first_token_ms=attempt.first_ms,
             ms=self._since(attempt.started),
             opaque=result.opaque,

@@ -29,6 +29,8 @@ class Price:
     output: float
     # None: as `input`.
     cached_input: float | None = None
+    # The most tokens a reply of the route has; bounds estimated charges. None: its window.
+    max_output_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

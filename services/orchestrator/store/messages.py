@@ -15,8 +15,9 @@ from services.orchestrator.store.records import Author, Message, Role, StoredCal
 # JSON columns are read as text: parsing them would cost time and digits.
 _COLUMNS = """
     id, conversation_id, seq, role, author, content, tool_calls::text, tool_call_id, name, provider, model,
-    cost_usd::float8, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, is_error,
-    details::text, context::text, opaque::text, run_id, opens_turn, created_at
+    cost_usd::float8, cost_estimated, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
+    is_error, details::text, context::text, opaque::text, run_id, opens_turn,
+    created_at
 """
 
 # Of the newest calls of one conversation whose outcome is not known; a turn asks for them at each step.
@@ -37,6 +38,7 @@ class NewMessage:
     provider: str | None = None
     model: str | None = None
     cost_usd: float | None = None
+    cost_estimated: bool = False
     usage: Usage = field(default_factory=Usage)
     is_error: bool = False
     details: str | None = None
@@ -78,10 +80,11 @@ async def append(
         cursor = await connection.execute(
             f"""
             insert into messages (conversation_id, seq, role, author, content, tool_calls, tool_call_id, name,
-                provider, model, cost_usd, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
-                is_error, details, context, opaque, run_id, outcome, arguments_sha256, opens_turn)
-            values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
-                %s)
+                provider, model, cost_usd, cost_estimated, prompt_tokens, completion_tokens, cached_tokens,
+                reasoning_tokens, is_error, details, context, opaque, run_id, outcome, arguments_sha256,
+                opens_turn)
+            values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
+                %s, %s, %s)
             returning {_COLUMNS}
             """,  # noqa: S608 - constant columns
             (
@@ -96,6 +99,7 @@ async def append(
                 message.provider,
                 message.model,
                 message.cost_usd,
+                message.cost_estimated,
                 message.usage.prompt_tokens,
                 message.usage.completion_tokens,
                 message.usage.cached_tokens,
@@ -300,6 +304,7 @@ def _message(row: Row) -> Message:
         provider=row["provider"],
         model=row["model"],
         cost_usd=row["cost_usd"],
+        cost_estimated=row["cost_estimated"],
         usage=Usage(
             prompt_tokens=row["prompt_tokens"],
             completion_tokens=row["completion_tokens"],

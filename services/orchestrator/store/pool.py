@@ -40,14 +40,19 @@ class Database:
         url: Connection string of the role without rights over the schema.
         size: The most connections held at once.
         wait_seconds: How long a caller waits for a free connection.
+        timezone: IANA name of the zone in which the person's days are counted (TRN-003).
     """
 
-    def __init__(self, url: str, *, size: int = 12, wait_seconds: float = 10) -> None:
+    def __init__(self, url: str, *, size: int = 12, wait_seconds: float = 10, timezone: str = "UTC") -> None:
         self.url = url
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             url,
             connection_class=psycopg.AsyncConnection[Row],
-            kwargs={"row_factory": dict_row, "autocommit": True, "options": _SESSION},
+            kwargs={
+                "row_factory": dict_row,
+                "autocommit": True,
+                "options": f"{_SESSION} -c crew.timezone={timezone}",
+            },
             min_size=min(3, size),
             max_size=size,
             timeout=wait_seconds,

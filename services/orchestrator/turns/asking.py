@@ -179,6 +179,7 @@ class Asking:
             route=str(reply.route),
             first_token_ms=reply.first_token_ms,
             cost_usd=reply.cost_usd,
+            cost_estimated=reply.cost_estimated or None,
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             cached_tokens=usage.cached_tokens,

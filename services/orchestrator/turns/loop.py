@@ -16,6 +16,7 @@ from services.orchestrator.models.contract import AllRoutesFailed, BrokenOff, Re
 from services.orchestrator.store import approvals, messages
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.records import Approval, StoredCall
+from services.orchestrator.turns.allowance import Allowance
 from services.orchestrator.turns.asking import Asking
 from services.orchestrator.turns.continuing import Continuing
 from services.orchestrator.turns.escalation import Escalation
@@ -44,6 +45,7 @@ class TurnLoop:
         database: For what the loop reads.
         writes: For what it writes.
         asking: Makes model calls.
+        allowance: Whether there is money for another model call.
         escalation: Where a turn goes that is stuck.
         continuing: What becomes of a reply that broke off.
         registry: Knows each agent's tools.
@@ -59,6 +61,7 @@ class TurnLoop:
         database: Database,
         writes: TurnWrites,
         asking: Asking,
+        allowance: Allowance,
         escalation: Escalation,
         continuing: Continuing,
         registry: ToolRegistry,
@@ -70,6 +73,7 @@ class TurnLoop:
         self._database = database
         self._writes = writes
         self._asking = asking
+        self._allowance = allowance
         self._escalation = escalation
         self._continuing = continuing
         self._registry = registry
@@ -95,11 +99,11 @@ class TurnLoop:
         while True:
             if await self._writes.take_steers(turn):
                 turn.guard.restart()
-            if turn.conversation.over_budget and (await self._writes.reread(turn)).over_budget:
-                return Halted("budget")
             if turn.model_calls >= turn.agent.max_steps:
                 # Taken up after its last step, whose halt was not stored any more.
                 return Halted("max_steps")
+            if ending := await self._allowance.before_call(turn):
+                return ending
             reply = await self._ask(turn)
             if not isinstance(reply, Reply):
                 ending = reply
@@ -145,6 +149,7 @@ class TurnLoop:
         if reply.text:
             turn.say(reply.text)
         self._asking.said(turn, message)
+        await self._allowance.charged(turn)
         return closed
 
     async def _words(self, turn: Turn, reply: Reply) -> Ending | None:
