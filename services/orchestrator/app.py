@@ -77,6 +77,7 @@ from services.orchestrator.turns.forking import Forking
 from services.orchestrator.turns.inbound import Inbound
 from services.orchestrator.turns.loop import TurnLoop
 from services.orchestrator.turns.observing import CallRecord
+from services.orchestrator.turns.peers import Peers
 from services.orchestrator.turns.prompt_changes import PromptChanges
 from services.orchestrator.turns.runner import TurnRunner
 from services.orchestrator.turns.stream import Streams
@@ -193,6 +194,12 @@ class _Orchestrator:
             space=space,
             keep_days=values.keep_days,
             schedule=settings.schedule,
+            address=_own_address(settings),
+        )
+        self.peers = Peers(
+            lambda address: connect(
+                address, caller="orchestrator", called="orchestrator", secrets_dir=settings.secrets_dir
+            )
         )
         desk = TurnDesk(
             database=self.database,
@@ -201,6 +208,7 @@ class _Orchestrator:
             runner=runner,
             upkeep=self.upkeep,
             streams=streams,
+            peers=self.peers,
             activity=activity,
             space=space,
         )
@@ -281,6 +289,7 @@ class _Orchestrator:
         stack.push_async_callback(self.models.close)
         for channel in self.channels:
             stack.push_async_callback(channel.close)
+        stack.push_async_callback(self.peers.close)
         stack.push_async_callback(self.database.close)
         try:
             await self.database.open()
@@ -319,6 +328,14 @@ def _models_config(settings: OrchestratorSettings) -> ModelsConfig:
         },
         context_tokens={Route.parse(route): tokens for route, tokens in values.context_tokens.items()},
     )
+
+
+def _own_address(settings: OrchestratorSettings) -> str:
+    """Where other replicas reach this one; empty when that is not known."""
+    listen = settings.orchestrator_listen
+    host = listen.rpartition(":")[0].strip("[]")
+    everywhere = host in {"", "::"} or set(host) <= set("0.")
+    return settings.orchestrator_address or ("" if everywhere else listen)
 
 
 def _hosts(settings: OrchestratorSettings) -> tuple[list[DirectedChannel], list[OfferedHost]]:

@@ -11,7 +11,7 @@ import structlog
 from services.orchestrator.models import faults
 from services.orchestrator.models.assembly import Assembly, MalformedChunk, Text, Thought
 from services.orchestrator.models.call_pieces import CallPiece
-from services.orchestrator.models.config import DEFAULT_CONTEXT_TOKENS, ModelsConfig
+from services.orchestrator.models.config import ModelsConfig
 from services.orchestrator.models.contract import (
     AllRoutesFailed,
     Attempt,
@@ -48,12 +48,14 @@ class ModelCall:
 
     Args:
         routes: Those to ask, in order.
+        window: The tokens that fit into a route's model.
     """
 
     request: ModelRequest
     routes: Sequence[Route]
     providers: Mapping[str, Provider]
     config: ModelsConfig
+    window: Callable[[Route], int]
     health: RouteHealth
     clock: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
@@ -202,8 +204,7 @@ class ModelCall:
         lengths = Lengths(
             sent=self.request.chars,
             received=len(result.text) + sum(len(call.name) + len(call.arguments) for call in result.calls),
-            largest_output=(price and price.max_output_tokens)
-            or self.config.context_tokens.get(route, DEFAULT_CONTEXT_TOKENS),
+            largest_output=(price and price.max_output_tokens) or self.window(route),
         )
         cost = cost_of(result.usage, usage, price, lengths)
         return Reply(

@@ -8,8 +8,6 @@ from typing import Literal
 
 from services.orchestrator.models.contract import Route
 
-DEFAULT_CONTEXT_TOKENS = 128_000
-
 RoutesSource = Literal["env", "config", "default"]
 
 # Environment variables read here, keys and addresses alike.

@@ -10,12 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from services.orchestrator.models.call import ModelCall
-from services.orchestrator.models.config import (
-    DEFAULT_CONTEXT_TOKENS,
-    KEY_NAMES,
-    ModelsConfig,
-    RoutesSource,
-)
+from services.orchestrator.models.config import KEY_NAMES, ModelsConfig, RoutesSource
 from services.orchestrator.models.contract import (
     Fault,
     ModelEvent,
@@ -27,7 +22,7 @@ from services.orchestrator.models.health import RouteHealth
 from services.orchestrator.models.providers.base import Provider
 from services.orchestrator.models.registry import make_providers
 from services.orchestrator.models.transport import make_client
-from services.orchestrator.models.windows import Window, Windows
+from services.orchestrator.models.windows import DEFAULT_CONTEXT_TOKENS, Window, Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +117,7 @@ class Models:
             routes=routes,
             providers=self._providers,
             config=self._config,
+            window=lambda route: self.window(route).tokens,
             health=self._health,
             clock=self._clock,
             sleep=self._sleep,

@@ -10,6 +10,7 @@ from typing import Literal
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.providers.base import Provider
 
+DEFAULT_CONTEXT_TOKENS = 128_000
 # Lists of models change rarely; a list that was empty may only have been unreachable.
 _KEPT_SECONDS = 86_400.0
 _RETRY_SECONDS = 600.0

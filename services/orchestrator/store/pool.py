@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -57,7 +58,7 @@ class Database:
             max_size=size,
             timeout=wait_seconds,
             reconnect_timeout=5,
-            check=AsyncConnectionPool.check_connection,
+            check=_check,
             open=False,
         )
 
@@ -121,6 +122,21 @@ class Database:
             self.url, autocommit=True, row_factory=dict_row, connect_timeout=5, options="-c timezone=UTC"
         )
         return connection
+
+
+async def _check(connection: Connection) -> None:
+    """Ask a connection of the pool whether it lives, when there is reason to doubt it.
+
+    A server that ended, crashed or cut the connection has left something to read on it, be it only the
+    end; a connection that nobody uses has nothing. So a living one costs no round trip.
+
+    Raises:
+        OperationalError: It is gone.
+    """
+    doubt = select.poll()
+    doubt.register(connection.fileno(), select.POLLIN)
+    if doubt.poll(0):
+        await AsyncConnectionPool.check_connection(connection)
 
 
 def database_unavailable() -> Unavailable:

@@ -221,8 +221,10 @@ class TurnRunner:
             raise LookupError(f"agent {conversation.agent_id} is gone")
         async with self._database.connection() as connection:
             stored_log = await messages.log(connection, conversation.id)
-            steps = (await runs.steps(connection, [run.id]))[run.id]
-            seconds_left = await turns.seconds_left(connection, claim)
+            # Only one that asked a model already has any.
+            steps = (await runs.steps(connection, [run.id]))[run.id] if run.model_calls else []
+            # The run's own holds from a claim on; a claim that was taken over goes on counting.
+            seconds_left = await turns.seconds_left(connection, claim) if recovered else run.seconds_left
             compaction = await compactions.standing(connection, conversation.id)
         recorder = RunRecorder(run_message(run, steps), self._activity)
         wait = recorder.unfinished("approval")

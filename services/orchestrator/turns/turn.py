@@ -14,6 +14,7 @@ from services.orchestrator.calls.contract import CutOff
 from services.orchestrator.calls.loop_guard import LoopGuard
 from services.orchestrator.context.texts import AgentTexts
 from services.orchestrator.models.contract import Route
+from services.orchestrator.store.audit import NewEntry
 from services.orchestrator.store.compactions import Compaction
 from services.orchestrator.store.records import Approval, Conversation, HaltReason, Message
 from services.orchestrator.store.turns import Claim
@@ -71,6 +72,13 @@ class Turn:
     # Run step of the model call, or of the tool calls by id, that is open now.
     model_step: runs_pb2.RunStep | None = None
     call_steps: dict[str, runs_pb2.RunStep] = field(default_factory=dict)
+    # Why reads that run, or ran, were let through, by call id: stored with their results.
+    let_through: dict[str, NewEntry] = field(default_factory=dict)
+
+    @property
+    def attended(self) -> bool:
+        """Whether a person is there for it (FLD-008)."""
+        return self.seconds_left is None
 
     @property
     def conversation_id(self) -> str:
@@ -89,11 +97,6 @@ class Turn:
         else:
             self.said.append(text)
         self.continues_reply = False
-
-    @property
-    def attended(self) -> bool:
-        """Whether a person is there for it; the others have an end (FLD-008)."""
-        return self.seconds_left is None
 
     @property
     def budget_left_usd(self) -> float | None:

@@ -138,10 +138,10 @@ class TurnWrites:
             charged = await charge_model_call(
                 connection, turn, answered=True, cost_usd=reply.cost_usd, abandoned=reply.abandoned
             )
-            if turn.model_step is not None:
-                await turn.recorder.write(connection, turn.model_step)
             if closing is not None:
                 closed = await self._close(connection, turn, closing)
+            if turn.model_step is not None and not closed:
+                await turn.recorder.write(connection, turn.model_step)
         turn.log.extend(stored)
         charged.show(turn)
         return stored[0], closed
@@ -156,18 +156,13 @@ class TurnWrites:
                 )
             )
 
-    async def starting(
-        self, turn: Turn, call: audit.AuditedCall, step: runs_pb2.RunStep, allowed_by: GateVerdict, rule: str
-    ) -> None:
+    async def starting(self, turn: Turn, entry: audit.NewEntry, step: runs_pb2.RunStep) -> None:
         """Record why a call may run, before it does (I1); an approved one counts as begun from here."""
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
-            if allowed_by == "approved":
-                await approvals.mark_started(connection, turn.conversation_id, call.call_id)
-            decided_by = rule if allowed_by == "approved" else None
-            await audit.record(
-                connection, "allowed", call, allowed_by=allowed_by, rule=rule, decided_by=decided_by
-            )
+            if entry.allowed_by == "approved":
+                await approvals.mark_started(connection, turn.conversation_id, entry.call.call_id)
+            await audit.record(connection, [entry])
             await turn.recorder.write(connection, step)
 
     async def outcomes(
@@ -325,17 +320,22 @@ class TurnWrites:
         return True
 
     async def _ended(self, connection: Connection, turn: Turn, outcomes: Sequence[CallOutcome]) -> None:
+        entries = []
         for outcome in outcomes:
+            if let_through := turn.let_through.get(outcome.call.id):
+                entries.append(let_through)
             call, end = self.trail.ended(turn, outcome)
-            await audit.record(
-                connection,
-                "ended" if outcome.ms is not None else "withheld",
-                call,
-                allowed_by=outcome.verdict,
-                rule=outcome.reason[:500],
-                decided_by=outcome.reason if outcome.verdict in _BY_A_PERSON else None,
-                end=end,
+            entries.append(
+                audit.NewEntry(
+                    "ended" if outcome.ms is not None else "withheld",
+                    call,
+                    outcome.verdict,
+                    outcome.reason[:500],
+                    outcome.reason if outcome.verdict in _BY_A_PERSON else None,
+                    end,
+                )
             )
+        await audit.record(connection, entries)
 
 
 def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:
