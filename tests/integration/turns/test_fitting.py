@@ -33,12 +33,12 @@ def answered(number: int, prompt_tokens: int = 3_000) -> Turn:
 
 @asynccontextmanager
 async def small(
-    database: ScratchDatabase, server: ModelServer, *, window: int = WINDOW, agent: str = "", routes: str = ""
+    database: ScratchDatabase, server: ModelServer, *, window: int = WINDOW, config: str = ""
 ) -> AsyncIterator[Crew]:
     """A crew whose model takes `window` tokens."""
     server.models = [{"id": "test", "context_length": window}]
-    environ = {"MY_AGENT_ROUTES": routes or "openai:test", "OPENAI_BASE_URL": server.base_url}
-    async with running_crew(database, environ=environ, agent=agent) as crew:
+    environ = {"MY_AGENT_ROUTES": "openai:test", "OPENAI_BASE_URL": server.base_url}
+    async with running_crew(database, environ=environ, config=config) as crew:
         yield crew
 
 
@@ -217,6 +217,25 @@ async def test_a_summary_that_spends_the_cap_ends_the_turn_before_the_next_call(
         events = await crew.send(conversation_id, "Question 7?")
         assert events[-1].halted.reason == "budget"
         assert is_summary(model_server.requests[-1])
+
+
+@pytest.mark.spec("FLD-003", "FLD-016")
+async def test_a_summary_is_paid_from_the_budgets(
+    database: ScratchDatabase, model_server: ModelServer
+) -> None:
+    config = "cost_cap_usd: 0\nbudgets: {crew: {day: 1.0}}\n"
+    async with small(database, model_server, config=config) as crew:
+        conversation_id = await talk(crew, model_server, 5)
+        model_server.play(answered(6, 17_000), text(SUMMARY, usage=priced(900, 2.0)))
+        await crew.send(conversation_id, "Question 6?")
+        events = await crew.send(conversation_id, "Question 7?")
+        assert names_of(events) == ["compacted", "approval_required"]
+        assert events[-1].approval_required.approval.kind == "budget"
+        assert is_summary(model_server.requests[-1])
+        model_server.play(answered(7))
+        events = await crew.decide(await crew.pending(conversation_id), approve=True)
+        assert events[-1].done.text == "Answer 7."
+        assert SUMMARY in contents(model_server.requests[-1])[0]
 
 
 # --- refusals ----------------------------------------------------------------------------------
