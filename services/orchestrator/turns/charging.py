@@ -63,23 +63,24 @@ async def charge_model_call(
 async def charge_side_call(
     connection: Connection, turn: Turn, purpose: Purpose, reply: Reply | None, abandoned: Sequence[Route]
 ) -> Charged:
-    """Charge a model call that the turn made beside its own, and enter it in the ledger (TRN-264).
+    """Charge a model call made for a turn beside its replies (TRN-264).
+
+    What was promised to the reply it was made for stays promised.
 
     Args:
-        connection: In the transaction that stores what came of it.
+        connection: In the transaction that stores what it was for.
         turn: With its claim held.
-        purpose: What it was made for.
-        reply: None: there was none.
-        abandoned: See `charge_model_call`.
+        purpose: Of its entry in the ledger.
+        reply: None when there is none.
+        abandoned: As in `charge_model_call`.
     """
     for route in abandoned:
         await _record(connection, turn, "abandoned", route, None)
-    unknown = len(abandoned)
-    if reply is None:
-        return await _charge(connection, turn, None, unknown)
-    await _record(connection, turn, purpose, reply.route, reply.cost_usd, reply)
-    unknown += reply.cost_usd is None
-    return await _charge(connection, turn, reply.cost_usd, unknown)
+    if reply is not None:
+        await _record(connection, turn, purpose, reply.route, reply.cost_usd, reply=reply)
+    cost = reply.cost_usd if reply is not None else None
+    unknown = (1 if reply is not None and cost is None else 0) + len(abandoned)
+    return await _charge(connection, turn, cost, unknown)
 
 
 async def charge_tools(connection: Connection, turn: Turn, outcomes: Sequence[CallOutcome]) -> Charged | None:
@@ -116,6 +117,7 @@ async def _record(
     purpose: Purpose,
     route: Route,
     cost_usd: float | None,
+    *,
     reply: Reply | None = None,
 ) -> None:
     await ledger.record(
@@ -126,7 +128,7 @@ async def _record(
         run_id=turn.run_id,
         provider=route.provider,
         model=route.model,
-        usage=stored_usage(reply) if reply else Usage(),
+        usage=stored_usage(reply) if reply is not None else Usage(),
         cost_usd=cost_usd,
         estimated=reply is not None and reply.cost_estimated,
     )
