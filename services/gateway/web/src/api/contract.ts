@@ -59,6 +59,8 @@ export interface Approval {
   may_always: boolean;
   decided_by: string | null;
   always_allows: string;
+  review: Review | null;
+  delivery: string;
 }
 
 export interface ApprovalRequired {
@@ -218,6 +220,27 @@ export interface NestedCall {
   call: Json;
 }
 
+export interface Notification {
+  id: string;
+  kind: string;
+  cause: string;
+  subject: string;
+  text: string;
+  created_at: string;
+  read_at: string | null;
+  approval_id: string | null;
+  conversation_id: string | null;
+  agent_id: string | null;
+  over_at: string | null;
+  delivery: string;
+  delivered_by: string | null;
+}
+
+export interface NotificationFrame {
+  notification: Notification | null;
+  unread: number;
+}
+
 export interface PurposeStats {
   purpose: string;
   cost_usd: number;
@@ -238,6 +261,12 @@ export interface QueuedMessage {
   kind: string;
   position: number;
   text: string;
+}
+
+export interface Review {
+  verdict: string;
+  reason: string;
+  route: string;
 }
 
 export interface RouteFallback {
@@ -437,4 +466,5 @@ export type ActivityFrame =
   | ({ type: "snapshot" } & ActivitySnapshot)
   | ({ type: "run" } & RunFrame)
   | ({ type: "event" } & RunEventFrame)
-  | ({ type: "conversation" } & ConversationFrame);
+  | ({ type: "conversation" } & ConversationFrame)
+  | ({ type: "notification" } & NotificationFrame);
