@@ -48,6 +48,7 @@ from services.orchestrator.calls.masking import SecretMask
 from services.orchestrator.calls.metrics import ToolMetrics
 from services.orchestrator.calls.pipeline import CallPipeline
 from services.orchestrator.calls.registry import OfferedHost, ToolRegistry
+from services.orchestrator.calls.review import Reviewer
 from services.orchestrator.calls.trouble import ToolTroubles
 from services.orchestrator.hosts.local import LocalToolHost
 from services.orchestrator.hosts.own import AskUser, ProgressNote
@@ -136,6 +137,7 @@ class _Orchestrator:
             pipeline=pipeline,
             catalogue=catalogue,
             observed=CallRecord(metrics, troubles),
+            reviewer=Reviewer(self.models),
             approval_ttl_seconds=values.approval_ttl_seconds,
         )
         runner = TurnRunner(

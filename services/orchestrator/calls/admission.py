@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from uuid import uuid4
 
 from services.common.toolhost.contract import CallContext, NoOpinion, ToolSpec, Verdict, WorkspaceGrant
 from services.common.wording import load
@@ -21,9 +22,12 @@ from services.orchestrator.calls.closing import answered_by_person, close
 from services.orchestrator.calls.contract import ApprovalDraft, CallFault, CallOutcome, Scope
 from services.orchestrator.calls.hooks import BeforeCall, Hooks
 from services.orchestrator.calls.results import Ceiling, ResultMaker, failed
+from services.orchestrator.calls.review import Judgement, ReviewRequest, rule_for
+from services.orchestrator.calls.review import words as review_words
 from services.orchestrator.calls.toolbox import HeldTool
 from services.orchestrator.hosts.contract import CannotJudge, CannotPrepare
-from services.orchestrator.store.records import Approval, Conversation, GateVerdict, StoredCall
+from services.orchestrator.models.contract import Route
+from services.orchestrator.store.records import Approval, Conversation, GateVerdict, Review, StoredCall
 
 GrantFor = Callable[[Agent], WorkspaceGrant]
 
@@ -40,6 +44,8 @@ class Admitted:
     rule: str
     token: str
     target_state: str
+    # The route of the second model that let it pass; "" when none was asked.
+    reviewed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +116,12 @@ class Admissions:
         context: CallContext,
         conversation: Conversation,
     ) -> Admission:
-        decision = gate.decide(
-            held.spec,
-            await _opinion(held, context, fitted.arguments),
-            autonomous=conversation.autonomous,
-            grant=grants.covering(held.spec.name, fitted.arguments, conversation.auto_approve),
-            may_have_happened=held.spec.effect != "read"
-            and any(
-                earlier.tool == call.name and earlier.arguments_sha256 == fitted.sha256
-                for earlier in scope.unknown_outcomes
-            ),
-        )
+        decision = await _decision(scope, held, fitted, context, conversation)
+        reviewed = None
+        if isinstance(decision, gate.Allow):
+            reviewed = await _reviewed(scope, call, held, fitted, decision)
+            if reviewed is not None:
+                decision = reviewed.decision
         match decision:
             case gate.Allow():
                 return Admitted(
@@ -132,9 +133,10 @@ class Admissions:
                     decision.rule,
                     decision.token,
                     decision.target_state,
+                    reviewed_by=reviewed.by if reviewed else "",
                 )
             case gate.Deny():
-                return self._refusal(
+                outcome = self._refusal(
                     scope,
                     call,
                     decision.text,
@@ -143,8 +145,27 @@ class Admissions:
                     reason=decision.rule,
                     spec=held.spec,
                 )
+                return replace(outcome, reviewed_by=reviewed.by if reviewed else "")
             case gate.AskPerson():
-                return Asking(call, _draft(scope, held, fitted, decision))
+                return Asking(call, _draft(scope, held, fitted, decision, reviewed))
+
+    async def foresee(self, scope: Scope, name: str, arguments: str) -> ReviewRequest | None:
+        """The review that a call of these arguments, as the model wrote them, will need.
+
+        None when it will need none, as far as can be told before it is a call: the gate decides
+        when its turn comes, and asks for another review where this one does not fit.
+        """
+        held = scope.toolbox.find(name)
+        if held is None or (rule := rule_for(scope.agent.review, name)) is None:
+            return None
+        fitted = await fit(held.spec, arguments, scope.locale, prepare=_prepare(held))
+        if isinstance(fitted, Faulty):
+            return None
+        context = self._context(scope, StoredCall(str(uuid4()), name, arguments), scope.conversation)
+        decision = await _decision(scope, held, fitted, context, scope.conversation)
+        if not isinstance(decision, gate.Allow) or decision.verdict not in gate.UNATTENDED:
+            return None
+        return ReviewRequest(rule, name, fitted.json, fitted.sha256)
 
     def _approved(
         self,
@@ -273,7 +294,62 @@ async def _opinion(
         return gate.Unjudged()
 
 
-def _draft(scope: Scope, held: HeldTool, fitted: Fitted, ask: gate.AskPerson) -> ApprovalDraft:
+async def _decision(
+    scope: Scope, held: HeldTool, fitted: Fitted, context: CallContext, conversation: Conversation
+) -> gate.Decision:
+    """The gate's decision, before any review."""
+    return gate.decide(
+        held.spec,
+        await _opinion(held, context, fitted.arguments),
+        autonomous=conversation.autonomous,
+        grant=grants.covering(held.spec.name, fitted.arguments, conversation.auto_approve),
+        may_have_happened=held.spec.effect != "read"
+        and any(
+            earlier.tool == held.spec.name and earlier.arguments_sha256 == fitted.sha256
+            for earlier in scope.unknown_outcomes
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reviewed:
+    """The decision after a review, with what a person is shown of it."""
+
+    decision: gate.Decision
+    review: Review
+    # The route, when it gave a verdict.
+    by: str
+
+
+async def _reviewed(
+    scope: Scope, call: StoredCall, held: HeldTool, fitted: Fitted, allowed: gate.Allow
+) -> _Reviewed | None:
+    """Have a call judged that would run unattended; None when no rule wants that (PIP-100)."""
+    if allowed.verdict not in gate.UNATTENDED:
+        return None
+    rule = rule_for(scope.agent.review, held.spec.name)
+    if rule is None:
+        return None
+    denials = 0
+    if scope.reviews is None:
+        judgement = Judgement("none", Route.parse(rule.route), silence="missing")
+    else:
+        request = ReviewRequest(rule, held.spec.name, fitted.json, fitted.sha256)
+        judgement = await scope.reviews.judge(call, request)
+        denials = scope.reviews.denials
+    decision = gate.reviewed(allowed, judgement.verdict, on_deny=rule.on_deny, denials=denials)
+    often = denials if judgement.verdict == "deny" and rule.on_deny == "deny" else 0
+    if isinstance(decision, gate.Deny):
+        decision = replace(decision, text=review_words.refusal(judgement, scope.locale))
+    elif isinstance(decision, gate.AskPerson):
+        decision = replace(decision, reason=review_words.reason(judgement, scope.locale, denials=often))
+    by = rule.route if judgement.verdict != "none" else ""
+    return _Reviewed(decision, Review(judgement.verdict, judgement.reason, rule.route), by)
+
+
+def _draft(
+    scope: Scope, held: HeldTool, fitted: Fitted, ask: gate.AskPerson, reviewed: _Reviewed | None
+) -> ApprovalDraft:
     question = ask.cause == "question"
     reason = ask.reason
     if ask.cause == "repeated":
@@ -294,4 +370,5 @@ def _draft(scope: Scope, held: HeldTool, fitted: Fitted, ask: gate.AskPerson) ->
         grants=grants.offered(held.spec.name, fitted.arguments) if ask.may_always else (),
         token=ask.token,
         target_state=ask.target_state,
+        review=reviewed.review if reviewed else None,
     )

@@ -44,7 +44,12 @@ class Effects:
         if stop.is_set():
             return close(call, scope.cut_off_by(), scope.locale)
         await sink.starting(
-            call, admitted.fitted.json, admitted.verdict, admitted.rule, admitted.held.spec.effect
+            call,
+            admitted.fitted.json,
+            admitted.verdict,
+            admitted.rule,
+            admitted.held.spec.effect,
+            admitted.reviewed_by,
         )
         began = time.monotonic()
         progress = _Progress(call.id, sink, self._results)
@@ -69,6 +74,7 @@ class Effects:
             step_kind=_step_kind(call.name),
             host=admitted.held.host.name,
         )
+        outcome = replace(outcome, reviewed_by=admitted.reviewed_by)
         if outcome.step_kind == "note":
             outcome = replace(outcome, step_output=str(result.details.get("note", "")))
         return outcome

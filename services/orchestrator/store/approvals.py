@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from datetime import datetime
 
+from psycopg.types.json import Json
+
 from services.orchestrator.store.pool import Connection, Row
-from services.orchestrator.store.records import Approval, ApprovalKind, ApprovalStatus
+from services.orchestrator.store.records import Approval, ApprovalKind, ApprovalStatus, Review
 
 _COLUMNS = """
     id, conversation_id, agent_id, run_id, kind, tool, tool_call_id, arguments, arguments_sha256, reason,
     summary, preview, options, default_answer, answer, status, may_always, token, target_state, created_at,
-    expires_at, decided_at, decided_by
+    expires_at, decided_at, decided_by, review
 """
 
 
@@ -35,6 +38,7 @@ async def create(
     may_always: bool,
     token: str,
     target_state: str,
+    review: Review | None,
     ttl_seconds: int,
 ) -> Approval:
     """Put a request before a person."""
@@ -42,8 +46,8 @@ async def create(
         f"""
         insert into approvals (id, conversation_id, agent_id, run_id, kind, tool, tool_call_id, arguments,
             arguments_sha256, reason, summary, preview, options, default_answer, may_always, token,
-            target_state, expires_at)
-        values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
+            target_state, review, expires_at)
+        values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
             now() + make_interval(secs => %s))
         returning {_COLUMNS}
         """,  # noqa: S608 - constant columns
@@ -65,6 +69,7 @@ async def create(
             may_always,
             token,
             target_state,
+            Json(dataclasses.asdict(review)) if review is not None else None,
             ttl_seconds,
         ),
     )
@@ -222,4 +227,5 @@ def _approval(row: Row) -> Approval:
         expires_at=row["expires_at"],
         decided_at=row["decided_at"],
         decided_by=row["decided_by"],
+        review=Review(**row["review"]) if row["review"] else None,
     )
