@@ -69,7 +69,7 @@ class Effects:
             arguments_json=admitted.fitted.json,
             ms=ms,
             spec=admitted.held.spec,
-            note=self._stop_note(scope, admitted, result, answered) if stop.is_set() else "",
+            note=self._note(scope, admitted, result, answered, stopped=stop.is_set()),
             cancelled=cancelled,
             step_kind=_step_kind(call.name),
             host=admitted.held.host.name,
@@ -116,6 +116,16 @@ class Effects:
                 scope.locale, "calls.unexpected", kind=type(error).__name__, call_id=admitted.call.id
             )
             return text_result(text, is_error=True, outcome="unknown", fault="crash"), True
+
+    def _note(
+        self, scope: Scope, admitted: Admitted, result: ToolResult, answered: bool, *, stopped: bool
+    ) -> str:
+        """What the system adds to the result."""
+        if stopped:
+            return self._stop_note(scope, admitted, result, answered)
+        if admitted.held.spec.two_phase and result.is_error:
+            return load("orchestrator").text(scope.locale, "calls.two_phase.failed")
+        return ""
 
     def _stop_note(self, scope: Scope, admitted: Admitted, result: ToolResult, answered: bool) -> str:
         """What was stopped, and which of three became of it (PIP-136)."""

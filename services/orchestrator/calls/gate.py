@@ -101,6 +101,9 @@ def decide(
     token = opinion.token if isinstance(opinion, NoOpinion) else ""
     if may_have_happened:
         return AskPerson("repeated", "", "unknown_outcome", preview, token, opinion.target_state)
+    if spec.two_phase and not token:
+        # Without its first phase it would do nothing: the person sees that there is no preview (PIP-091).
+        return AskPerson("must", rule="no_preview", target_state=opinion.target_state)
     if isinstance(opinion, Routine):
         return Allow("routine", opinion.rule, token, opinion.target_state)
     if not spec.requires_approval:

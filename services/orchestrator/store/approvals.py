@@ -140,11 +140,15 @@ async def of_calls(
 async def unbegun(
     connection: Connection, conversation_id: str, call_ids: Sequence[str]
 ) -> dict[str, Approval]:
-    """The decided requests among these calls whose call has not begun, by call id (TRN-215)."""
+    """The decided requests among these calls whose call has not begun, by call id (TRN-215).
+
+    Of a call that was asked for twice, the later one (PIP-091).
+    """
     cursor = await connection.execute(
         f"""
         select {_COLUMNS} from approvals
         where conversation_id = %s and tool_call_id = any(%s) and status <> 'pending' and started_at is null
+        order by created_at, id
         """,  # noqa: S608 - constant columns
         (conversation_id, list(call_ids)),
     )
