@@ -8,13 +8,15 @@ from datetime import datetime
 
 from psycopg.types.json import Json
 
+from services.orchestrator.store import notifications
 from services.orchestrator.store.pool import Connection, Row
 from services.orchestrator.store.records import Approval, ApprovalKind, ApprovalStatus, Review
 
 _COLUMNS = """
     id, conversation_id, agent_id, run_id, kind, tool, tool_call_id, arguments, arguments_sha256, reason,
     summary, preview, options, default_answer, answer, status, may_always, token, target_state, created_at,
-    expires_at, decided_at, decided_by, review
+    expires_at, decided_at, decided_by, review,
+    (select delivery from notifications n where n.approval_id = approvals.id) as delivery
 """
 
 
@@ -41,7 +43,7 @@ async def create(
     review: Review | None,
     ttl_seconds: int,
 ) -> Approval:
-    """Put a request before a person."""
+    """Put a request before a person, with the notification that tells of it (FLD-024)."""
     cursor = await connection.execute(
         f"""
         insert into approvals (id, conversation_id, agent_id, run_id, kind, tool, tool_call_id, arguments,
@@ -75,7 +77,9 @@ async def create(
     )
     row = await cursor.fetchone()
     assert row is not None
-    return _approval(row)
+    approval = _approval(row)
+    await notifications.ask(connection, approval)
+    return dataclasses.replace(approval, delivery="waiting")
 
 
 async def get(connection: Connection, approval_id: str) -> Approval | None:
@@ -173,7 +177,10 @@ async def settle(
         (status, answer, decided_by, approval_id),
     )
     row = await cursor.fetchone()
-    return _approval(row) if row else None
+    if row is None:
+        return None
+    await notifications.closed(connection, approval_id, by_person=status != "expired")
+    return _approval(row)
 
 
 async def overdue(connection: Connection, *, limit: int = 32) -> list[Approval]:
@@ -232,4 +239,5 @@ def _approval(row: Row) -> Approval:
         decided_at=row["decided_at"],
         decided_by=row["decided_by"],
         review=Review(**row["review"]) if row["review"] else None,
+        delivery=row["delivery"] or "",
     )

@@ -148,3 +148,5 @@ class Approval:
     token: str = ""
     target_state: str = ""
     review: Review | None = None
+    # Whether a surface has shown it: "waiting", "delivered", "not_delivered"; "" of old requests.
+    delivery: str = ""

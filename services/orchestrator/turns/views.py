@@ -63,6 +63,7 @@ def approval_view(approval: Approval) -> approvals_pb2.Approval:
         summary=approval.summary,
         preview=approval.preview,
         may_always=approval.may_always,
+        delivery=approval.delivery,
     )
     if approval.may_always:
         view.always_allows = always_allows(approval)
