@@ -141,7 +141,8 @@ class Admissions:
                     decision.verdict,
                     decision.rule,
                     decision.token,
-                    decision.target_state,
+                    # Bound to what a person saw (FLD-022). Nobody saw it: two edits at once both land.
+                    target_state="",
                     reviewed_by=second.by if second else "",
                 )
             case gate.Deny():
