@@ -134,7 +134,10 @@ async def of_calls(
 ) -> dict[str, Approval]:
     """The requests made for these calls, by call id."""
     cursor = await connection.execute(
-        f"select {_COLUMNS} from approvals where conversation_id = %s and tool_call_id = any(%s)",  # noqa: S608 - constant columns
+        f"""
+        select {_COLUMNS} from approvals where conversation_id = %s and tool_call_id = any(%s)
+        order by created_at, id
+        """,  # noqa: S608 - constant columns
         (conversation_id, list(call_ids)),
     )
     found = [_approval(row) for row in await cursor.fetchall()]

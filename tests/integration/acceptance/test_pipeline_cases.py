@@ -166,7 +166,7 @@ def processes_in(folder: Path) -> list[int]:
     return found
 
 
-@pytest.mark.spec("PIP-041", "PIP-052", "PIP-136", "TRN-092")
+@pytest.mark.spec("PIP-041", "PIP-052", "PIP-136", "TRN-092", "TRN-093")
 async def test_case_9_a_stop_ends_the_whole_process_tree(crew: Crew, model_server: ModelServer) -> None:
     command = "echo captured; touch started; sleep 300 & sleep 300"
     model_server.play(call("shell_run", {"command": command}))
