@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -220,10 +221,12 @@ async def test_a_stop_reaches_a_turn_of_any_channel(
     async with asked(database, model_server) as crew:
         model_server.play(turn({"text": "Begun."}, {"gate": "never"}))
         call_ = crew.automation.Send(crew_pb2.SendRequest(text="go", channel="api:relay"))
-        first = await call_.read()
+        stream = aiter(call_)
+        async with asyncio.timeout(30):
+            first = await anext(stream)
         stop = await crew.turns.Stop(turns_pb2.StopTurnRequest(conversation_id=first.conversation_id))
         assert stop.cancelled
-        events = await crew.read(call_)
+        events = await crew.read(stream)
         assert events[-1].WhichOneof("event") == "error"
 
 
