@@ -69,6 +69,7 @@ from services.orchestrator.turns.observing import CallRecord
 from services.orchestrator.turns.runner import TurnRunner
 from services.orchestrator.turns.stream import Streams
 from services.orchestrator.turns.trail import Trail
+from services.orchestrator.turns.trajectory.export import TrajectoryExport
 from services.orchestrator.turns.upkeep import Upkeep
 from services.orchestrator.turns.views import message_view
 from services.orchestrator.turns.writes import TurnWrites
@@ -198,7 +199,12 @@ class _Orchestrator:
         )
         approvals_pb2_grpc.add_ApprovalsServicer_to_server(ApprovalsServicer(self.database), grpc)
         runs_pb2_grpc.add_RunsServicer_to_server(
-            RunsServicer(database=self.database, activity=activity), grpc
+            RunsServicer(
+                database=self.database,
+                activity=activity,
+                trajectories=TrajectoryExport(self.database, settings.secret_values(), locale),
+            ),
+            grpc,
         )
         agents_pb2_grpc.add_AgentsServicer_to_server(
             AgentsServicer(agents=self.agents, registry=self.registry, locale=locale), grpc

@@ -6,28 +6,31 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc.aio
+from crew.v1 import attachment_pb2, runs_pb2_grpc
 from crew.v1 import runs_pb2 as pb
-from crew.v1 import runs_pb2_grpc
 
-from services.common.errors import LimitReached, NotFound
+from services.common.errors import Invalid, LimitReached, NotFound
 from services.orchestrator.api.checks import id_of, limit_of
 from services.orchestrator.store import runs
 from services.orchestrator.store.pool import Database
 from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.recorder import run_message
+from services.orchestrator.turns.trajectory.export import Format, TrajectoryExport
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
 # Watchers of the activity stream at once.
 _WATCHERS = 200
+_FORMATS: dict[str, Format] = {"json": "json", "md": "md"}
 
 
 class RunsServicer(runs_pb2_grpc.RunsServicer):
     """The record of every turn, stored and live."""
 
-    def __init__(self, *, database: Database, activity: Activity) -> None:
+    def __init__(self, *, database: Database, activity: Activity, trajectories: TrajectoryExport) -> None:
         self._database = database
         self._activity = activity
+        self._trajectories = trajectories
 
     async def List(self, request: pb.RunsRequest, context: Context) -> pb.RunsReply:
         """Newest first; the limit counts what the filters leave (TRN-292)."""
@@ -54,6 +57,16 @@ class RunsServicer(runs_pb2_grpc.RunsServicer):
                 raise NotFound("NO_RUN", "error.no_run", id=run_id)
             steps = await runs.steps(connection, [run_id])
         return run_message(run, steps[run_id])
+
+    async def Trajectory(self, request: pb.TrajectoryRequest, context: Context) -> attachment_pb2.Attachment:
+        """One run as a file (TRN-309)."""
+        form = _FORMATS.get(request.format or "json")
+        if form is None:
+            raise Invalid("BAD_FORMAT", "error.bad_trajectory_format")
+        file = await self._trajectories.export(id_of("run", request.id), form, full=request.full)
+        return attachment_pb2.Attachment(
+            file_name=file.name, content_type=file.content_type, content=file.content
+        )
 
     async def Activity(
         self, request: pb.ActivityRequest, context: Context

@@ -26,7 +26,8 @@ class Run:
     source: str
     status: RunStatus
     summary: str
-    after_seq: int
+    # Number of the last message before it; None: it marked no place.
+    after_seq: int | None
     model_calls: int
     cost_usd: float
     unknown_cost_calls: int
@@ -184,6 +185,37 @@ async def close_of_conversation(connection: Connection, conversation_id: str) ->
         (conversation_id,),
     )
     return [str(row["id"]) for row in await cursor.fetchall()]
+
+
+async def next_mark(connection: Connection, run: Run) -> int | None:
+    """Where the next run of the same conversation begins; None when there is none (TRN-310)."""
+    cursor = await connection.execute(
+        """
+        select after_seq from runs
+        where conversation_id = %s and n > %s and after_seq is not null order by n limit 1
+        """,
+        (run.conversation_id, run.n),
+    )
+    row = await cursor.fetchone()
+    return row["after_seq"] if row else None
+
+
+async def delegated(connection: Connection, run: Run, call_ids: Sequence[str]) -> list[Run]:
+    """The runs that calls of `run` delegated, oldest first (TRN-311).
+
+    Told by both ends: the source names the run's conversation, and the child was opened by one of
+    the calls.
+    """
+    cursor = await connection.execute(
+        f"""
+        select {_COLUMNS} from runs
+        where source = 'delegate:' || %s and conversation_id in (
+            select id from conversations where parent_conversation_id = %s and parent_call_id = any(%s))
+        order by n
+        """,  # noqa: S608 - constant columns
+        (run.conversation_id, run.conversation_id, list(call_ids)),
+    )
+    return [_run(row) for row in await cursor.fetchall()]
 
 
 async def put_step(connection: Connection, run_id: str, n: int, kind: str, body: str) -> None:

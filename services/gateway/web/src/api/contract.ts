@@ -263,7 +263,7 @@ export interface Run {
   conversation_id: string;
   status: string;
   summary: string;
-  after_seq: number;
+  after_seq: number | null;
   started_at: string;
   finished_at: string | null;
   cost_usd: number;
