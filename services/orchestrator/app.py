@@ -232,7 +232,9 @@ class _Orchestrator:
         auth_pb2_grpc.add_AuthServicer_to_server(
             AuthServicer(logins, ApiTokens(self.database, audit), audit), grpc
         )
-        crew_pb2_grpc.add_CrewServicer_to_server(CrewServicer(desk=desk, database=self.database), grpc)
+        crew_pb2_grpc.add_CrewServicer_to_server(
+            CrewServicer(desk=desk, database=self.database, activity=activity), grpc
+        )
 
     async def start(self, stack: AsyncExitStack) -> None:
         """Bring everything up; `stack` takes it down again in the opposite order."""

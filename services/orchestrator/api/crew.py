@@ -12,9 +12,11 @@ from crew.v1 import crew_pb2_grpc, events_pb2, turns_pb2
 from services.common.errors import Invalid, NotFound
 from services.orchestrator.access import principal_of
 from services.orchestrator.api.checks import id_of
-from services.orchestrator.api.runs import stored_runs
+from services.orchestrator.api.runs import with_steps
+from services.orchestrator.store import runs
 from services.orchestrator.store.pool import Database
 from services.orchestrator.turns import commands
+from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.desk import TurnDesk
 from services.orchestrator.turns.stream import TurnStream
 
@@ -28,8 +30,9 @@ _MOST_PAGE = 200
 class CrewServicer(crew_pb2_grpc.CrewServicer):
     """Send, Watch, Stop, Decide, Answer, ListRuns."""
 
-    def __init__(self, *, desk: TurnDesk, database: Database) -> None:
+    def __init__(self, *, desk: TurnDesk, database: Database, activity: Activity) -> None:
         self._desk = desk
+        self._activity = activity
         self._database = database
 
     async def Send(self, request: pb.SendRequest, context: Context) -> Events:
@@ -105,19 +108,19 @@ class CrewServicer(crew_pb2_grpc.CrewServicer):
         size = request.page_size or _PAGE
         if not 1 <= size <= _MOST_PAGE:
             raise Invalid("BAD_LIMIT", "error.bad_limit", most=_MOST_PAGE)
-        found = await stored_runs(
-            self._database,
-            agent_id=request.agent_id or None,
-            conversation_id=(
-                id_of("conversation", request.conversation_id) if request.conversation_id else None
-            ),
-            status=request.status or None,
-            limit=size + 1,
-            before_id=_token(request.page_token),
-        )
-        more = len(found) > size
-        page = found[:size]
-        return pb.ListRunsReply(runs=page, next_page_token=page[-1].id if more else "")
+        async with self._database.snapshot() as connection:
+            found = await runs.newest(
+                connection,
+                agent_id=request.agent_id or None,
+                conversation_id=(
+                    id_of("conversation", request.conversation_id) if request.conversation_id else None
+                ),
+                status=request.status or None,
+                limit=size + 1,
+                before_id=_token(request.page_token),
+            )
+            page = await with_steps(connection, self._activity, found[:size])
+        return pb.ListRunsReply(runs=page, next_page_token=page[-1].id if len(found) > size else "")
 
 
 def _token(text: str) -> str | None:

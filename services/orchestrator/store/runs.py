@@ -111,6 +111,20 @@ async def newest(
     return [_run(row) for row in await cursor.fetchall()]
 
 
+def as_listed(found: Sequence[Run]) -> list[Run]:
+    """Newest start first; of one second those that go on, then the later end, then the newer (GTW-092).
+
+    Starts are whole seconds, and so are ends here: what shares both keeps the order of creation
+    (TRN-291).
+    """
+
+    def key(run: Run) -> tuple[float, bool, float, int]:
+        end = run.finished_at.timestamp() // 1 if run.finished_at else 0.0
+        return run.started_at.timestamp(), run.finished_at is None, end, run.n
+
+    return sorted(found, key=key, reverse=True)
+
+
 async def unfinished(connection: Connection) -> list[Run]:
     """Runs that are running or wait for a person, oldest first."""
     cursor = await connection.execute(
