@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from crew.v1 import events_pb2
+
 from services.common.wording import Catalogue
 from services.orchestrator.calls import closing
 from services.orchestrator.calls.contract import CallOutcome, Paused, Scope, UnknownOutcome
@@ -94,8 +96,10 @@ class TurnLoop:
             elif ending := await self._run_calls(turn, open_calls, decisions):
                 return ending
         while True:
-            if await self._writes.take_steers(turn):
+            if steered := await self._writes.take_steers(turn):
                 turn.guard.restart()
+                told = events_pb2.Steer(text="\n\n".join(steered), count=len(steered))
+                turn.stream.publish(events_pb2.TurnEvent(steer=told))
             if turn.conversation.over_budget and (await self._writes.reread(turn)).over_budget:
                 return Halted("budget")
             if turn.model_calls >= turn.agent.max_steps:

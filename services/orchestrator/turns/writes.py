@@ -69,20 +69,20 @@ class TurnWrites:
         self._database = database
         self.trail = trail
 
-    async def take_steers(self, turn: Turn) -> int:
+    async def take_steers(self, turn: Turn) -> Sequence[str]:
         """Move waiting steer messages into the log as one message of the person (TRN-069, TRN-080).
 
         Returns:
-            How many were taken.
+            The texts that were taken, in order.
         """
         async with self._database.connection() as connection:
             if not await queue.any_steer(connection, turn.conversation_id):
-                return 0
+                return ()
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
             items = await queue.take(connection, turn.conversation_id, kind="steer")
             if not items:
-                return 0
+                return ()
             text = "\n\n".join(item.text for item in items)
             stored = await messages.append(
                 connection, turn.conversation_id, [NewMessage("user", "person", text, turn.run_id)]
@@ -93,7 +93,7 @@ class TurnWrites:
             step = turn.recorder.note("steer", text=text if len(text) <= 200 else f"{text[:199]}…")
             await turn.recorder.write(connection, step)
         turn.log.extend(stored)
-        return len(items)
+        return [item.text for item in items]
 
     async def reply(
         self,
