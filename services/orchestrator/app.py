@@ -65,6 +65,7 @@ from services.orchestrator.turns.escalation import Escalation
 from services.orchestrator.turns.forking import Forking
 from services.orchestrator.turns.inbound import Inbound
 from services.orchestrator.turns.loop import TurnLoop
+from services.orchestrator.turns.naming import Naming
 from services.orchestrator.turns.observing import CallRecord
 from services.orchestrator.turns.runner import TurnRunner
 from services.orchestrator.turns.stream import Streams
@@ -162,6 +163,14 @@ class _Orchestrator:
             keep_days=values.keep_days,
             schedule=settings.schedule,
         )
+        self.naming = Naming(
+            database=self.database,
+            models=self.models,
+            activity=activity,
+            catalogue=catalogue,
+            locale=locale,
+            route=Route.parse(values.title_route) if values.title_route else None,
+        )
         desk = TurnDesk(
             database=self.database,
             inbound=inbound,
@@ -171,6 +180,7 @@ class _Orchestrator:
             streams=streams,
             activity=activity,
             space=space,
+            naming=self.naming,
         )
         audit = AccessAudit(self.database)
         owner_token = settings.owner_token.get_secret_value() if settings.owner_token else None
@@ -254,6 +264,7 @@ class _Orchestrator:
         for agent in self.agents.list():
             for warning in await self.registry.warnings(agent, self.settings.locale):
                 log.warning("agent_warning", text=warning)
+        stack.push_async_callback(self.naming.close)
         stack.push_async_callback(self.upkeep.close)
         await self.upkeep.start()
         stack.push_async_callback(self.server.stop, _GRACE_SECONDS)

@@ -20,6 +20,7 @@ from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.decisions import Decided, Decisions
 from services.orchestrator.turns.inbound import Inbound, Joined, Opened
+from services.orchestrator.turns.naming import Naming
 from services.orchestrator.turns.runner import STOP_SECONDS, TurnRunner
 from services.orchestrator.turns.stream import Streams, TurnStream
 from services.orchestrator.turns.upkeep import Upkeep
@@ -50,6 +51,7 @@ class TurnDesk:
         streams: Where running turns are watched.
         activity: Told of conversations that got a title.
         space: Whether there is room for a turn.
+        naming: Finds titles for new conversations.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class TurnDesk:
         streams: Streams,
         activity: Activity,
         space: Space,
+        naming: Naming,
     ) -> None:
         self._database = database
         self._inbound = inbound
@@ -73,6 +76,7 @@ class TurnDesk:
         self._activity = activity
         self._begun: set[asyncio.Task[Any]] = set()
         self._space = space
+        self._naming = naming
 
     async def send(
         self, conversation_id: str, text: str, *, source: str, request_id: str | None = None
@@ -95,6 +99,7 @@ class TurnDesk:
                 stream = self._runner.start(claim, run, conversation)
                 if title:
                     self._activity.conversation_changed(conversation_id, title=title)
+                self._naming.after(stream)
                 return stream
             case Joined(item=item):
                 queued = events_pb2.Queued(item_id=item.id, kind=item.kind, position=item.position)
@@ -197,7 +202,9 @@ class TurnDesk:
 
     async def _resumed(self, deciding: Coroutine[Any, Any, Decided]) -> TurnStream:
         decided = await deciding
-        return self._runner.start(decided.claim, decided.run, decided.conversation)
+        stream = self._runner.start(decided.claim, decided.run, decided.conversation)
+        self._naming.after(stream)
+        return stream
 
     async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
         """Go on although the caller leaves: what was committed has its turn started."""
