@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import grpc.aio
 from crew.v1 import crew_pb2 as pb
 from crew.v1 import crew_pb2_grpc, events_pb2, turns_pb2
 
-from services.common.errors import Invalid, NotFound
+from services.common.errors import Invalid
 from services.orchestrator.access import principal_of
 from services.orchestrator.api.checks import id_of
 from services.orchestrator.api.runs import with_steps
@@ -117,16 +118,17 @@ class CrewServicer(crew_pb2_grpc.CrewServicer):
                 ),
                 status=request.status or None,
                 limit=size + 1,
-                before_id=_token(request.page_token),
+                before=_read_token(request.page_token),
             )
             page = await with_steps(connection, self._activity, found[:size])
-        return pb.ListRunsReply(runs=page, next_page_token=page[-1].id if len(found) > size else "")
+        following = f"{found[size - 1].n:x}" if len(found) > size else ""
+        return pb.ListRunsReply(runs=page, next_page_token=following)
 
 
-def _token(text: str) -> str | None:
+def _read_token(text: str) -> int | None:
+    """The number of the last run of the page before, which a token is."""
     if not text:
         return None
-    try:
-        return id_of("run", text)
-    except NotFound:
-        raise Invalid("BAD_PAGE_TOKEN", "error.bad_page_token") from None
+    if not re.fullmatch("[0-9a-f]{1,15}", text):
+        raise Invalid("BAD_PAGE_TOKEN", "error.bad_page_token")
+    return int(text, 16)

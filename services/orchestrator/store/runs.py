@@ -87,9 +87,12 @@ async def newest(
     conversation_id: str | None,
     status: str | None,
     limit: int,
-    before_id: str | None = None,
+    before: int | None = None,
 ) -> list[Run]:
-    """Runs, newest first, narrowed in the query; a conversation's include its children's (TRN-292)."""
+    """Runs, newest first, narrowed in the query; a conversation's include its children's (TRN-292).
+
+    `before` is the `n` of a run, which need not be there any more: only older ones.
+    """
     cursor = await connection.execute(
         f"""
         select {_COLUMNS} from runs
@@ -97,14 +100,14 @@ async def newest(
             and (%(conversation)s::uuid is null or conversation_id = %(conversation)s
                  or source = 'delegate:' || %(conversation)s)
             and (%(status)s::text is null or status = %(status)s)
-            and (%(before)s::uuid is null or n < (select n from runs where id = %(before)s))
+            and (%(before)s::bigint is null or n < %(before)s)
         order by n desc limit %(limit)s
         """,  # noqa: S608 - constant columns
         {
             "agent": agent_id,
             "conversation": conversation_id,
             "status": status,
-            "before": before_id,
+            "before": before,
             "limit": limit,
         },
     )
