@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import aclosing
 
 import structlog
 
 from services.common.fence import fenced
 from services.common.wording import Catalogue, Locale
-from services.orchestrator.models.contract import (
-    ChatMessage,
-    Completed,
-    ModelError,
-    ModelRequest,
-    Reply,
-    Route,
-)
+from services.orchestrator.models.contract import ChatMessage, ModelError, ModelRequest, Reply, Route
 from services.orchestrator.models.facade import Models
-from services.orchestrator.store import conversations, ledger, messages
+from services.orchestrator.money.account import Account
+from services.orchestrator.money.side_calls import BudgetSpent, SideCalls
+from services.orchestrator.store import conversations, messages
 from services.orchestrator.store.pool import Connection, Database, DatabaseLost
-from services.orchestrator.store.records import Conversation, Usage
+from services.orchestrator.store.records import Conversation
 from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.stream import TurnStream
 
@@ -40,7 +33,8 @@ class Naming:
 
     Args:
         database: Holds conversations.
-        models: Who is asked.
+        models: Know which routes can be asked.
+        side_calls: Ask, and write the ledger.
         activity: Told of new titles.
         catalogue: The request to the model.
         locale: Of titles.
@@ -52,6 +46,7 @@ class Naming:
         *,
         database: Database,
         models: Models,
+        side_calls: SideCalls,
         activity: Activity,
         catalogue: Catalogue,
         locale: Locale,
@@ -59,6 +54,7 @@ class Naming:
     ) -> None:
         self._database = database
         self._models = models
+        self._side_calls = side_calls
         self._activity = activity
         self._catalogue = catalogue
         self._locale: Locale = locale
@@ -102,10 +98,13 @@ class Naming:
         try:
             reply = await self._ask(conversation, said, route)
         except ModelError as error:
-            await self._charge(conversation, None, error.abandoned)
+            await self._charge(conversation_id, None, len(error.abandoned))
             _log.info("naming_unanswered", conversation=conversation_id, error=error.key)
             return
-        await self._charge(conversation, reply, reply.abandoned)
+        except BudgetSpent:
+            return
+        unknown = (1 if reply.cost_usd is None else 0) + len(reply.abandoned)
+        await self._charge(conversation_id, reply.cost_usd, unknown)
         title = _title(reply.text)
         if not title:
             return
@@ -124,42 +123,16 @@ class Naming:
             purpose="title",
             max_output_tokens=_ANSWER_TOKENS,
         )
-        async with aclosing(self._models.stream(request)) as events:
-            async for event in events:
-                if isinstance(event, Completed):
-                    return event.reply
-        raise AssertionError("a stream of model events ends with Completed or raises")
+        return await self._side_calls.ask(
+            request, "title", Account(conversation.agent_id, conversation.id), attended=True
+        )
 
-    async def _charge(
-        self, conversation: Conversation, reply: Reply | None, abandoned: Sequence[Route]
-    ) -> None:
-        """Write what was asked to the ledger and to the conversation, whose place in lists stays."""
-        paid: list[tuple[Route, Usage, float | None]] = [(each, Usage(), None) for each in abandoned]
-        if reply is not None:
-            usage = Usage(
-                reply.usage.prompt_tokens,
-                reply.usage.completion_tokens,
-                reply.usage.cached_tokens,
-                reply.usage.reasoning_tokens,
-            )
-            paid.append((reply.route, usage, reply.cost_usd))
+    async def _charge(self, conversation_id: str, cost_usd: float | None, unknown_calls: int) -> None:
+        """Add it to the conversation, whose place in lists stays; the ledger has it already."""
         async with self._database.transaction() as connection:
-            kept = await conversations.lock(connection, conversation.id) is not None
-            for route, usage, cost_usd in paid:
-                await ledger.record(
-                    connection,
-                    "title",
-                    agent_id=conversation.agent_id,
-                    conversation_id=conversation.id if kept else None,
-                    run_id=None,
-                    provider=route.provider,
-                    model=route.model,
-                    usage=usage,
-                    cost_usd=cost_usd,
-                )
-                await conversations.charge(
-                    connection, conversation.id, cost_usd=cost_usd, unknown_calls=1 if cost_usd is None else 0
-                )
+            await conversations.charge(
+                connection, conversation_id, cost_usd=cost_usd, unknown_calls=unknown_calls
+            )
 
 
 async def _said(connection: Connection, conversation_id: str) -> str:
