@@ -80,12 +80,14 @@ from services.orchestrator.turns.fitting import Fitting
 from services.orchestrator.turns.forking import Forking
 from services.orchestrator.turns.inbound import Inbound
 from services.orchestrator.turns.loop import TurnLoop
+from services.orchestrator.turns.naming import Naming
 from services.orchestrator.turns.observing import CallRecord
 from services.orchestrator.turns.peers import Peers
 from services.orchestrator.turns.prompt_changes import PromptChanges
 from services.orchestrator.turns.runner import TurnRunner
 from services.orchestrator.turns.stream import Streams
 from services.orchestrator.turns.trail import Trail
+from services.orchestrator.turns.trajectory.export import TrajectoryExport
 from services.orchestrator.turns.upkeep import Upkeep
 from services.orchestrator.turns.views import message_view
 from services.orchestrator.turns.writes import TurnWrites
@@ -213,6 +215,15 @@ class _Orchestrator:
             activity=activity,
             locale=locale,
         )
+        self.naming = Naming(
+            database=self.database,
+            models=self.models,
+            side_calls=SideCalls(self.models, self.database, treasury),
+            activity=activity,
+            catalogue=catalogue,
+            locale=locale,
+            route=Route.parse(values.title_route) if values.title_route else None,
+        )
         desk = TurnDesk(
             database=self.database,
             inbound=inbound,
@@ -223,6 +234,7 @@ class _Orchestrator:
             peers=self.peers,
             activity=activity,
             space=space,
+            naming=self.naming,
         )
         audit = AccessAudit(self.database)
         owner_token = settings.owner_token.get_secret_value() if settings.owner_token else None
@@ -252,7 +264,12 @@ class _Orchestrator:
         approvals_pb2_grpc.add_ApprovalsServicer_to_server(ApprovalsServicer(self.database), grpc)
         notifications_pb2_grpc.add_NotificationsServicer_to_server(NotificationsServicer(self.database), grpc)
         runs_pb2_grpc.add_RunsServicer_to_server(
-            RunsServicer(database=self.database, activity=activity), grpc
+            RunsServicer(
+                database=self.database,
+                activity=activity,
+                trajectories=TrajectoryExport(self.database, settings.secret_values(), locale),
+            ),
+            grpc,
         )
         agents_pb2_grpc.add_AgentsServicer_to_server(
             AgentsServicer(agents=self.agents, registry=self.registry, models=self.models, locale=locale),
@@ -283,7 +300,9 @@ class _Orchestrator:
         auth_pb2_grpc.add_AuthServicer_to_server(
             AuthServicer(logins, ApiTokens(self.database, audit), audit), grpc
         )
-        crew_pb2_grpc.add_CrewServicer_to_server(CrewServicer(desk=desk, database=self.database), grpc)
+        crew_pb2_grpc.add_CrewServicer_to_server(
+            CrewServicer(desk=desk, database=self.database, activity=activity), grpc
+        )
 
     async def start(self, stack: AsyncExitStack) -> None:
         """Bring everything up; `stack` takes it down again in the opposite order."""
@@ -319,6 +338,7 @@ class _Orchestrator:
         for agent in self.agents.list():
             for warning in await self.registry.warnings(agent, self.settings.locale):
                 log.warning("agent_warning", text=warning)
+        stack.push_async_callback(self.naming.close)
         stack.push_async_callback(self.upkeep.close)
         await self.upkeep.start()
         stack.push_async_callback(self.notifier.close)

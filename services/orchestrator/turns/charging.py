@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from services.common.toolhost.nested import NestedCall
 from services.orchestrator.calls.contract import CallOutcome
 from services.orchestrator.hosts.own import OWN_HOST
 from services.orchestrator.models.contract import Reply, Route
@@ -15,7 +16,7 @@ from services.orchestrator.store import conversations, ledger, runs, spending
 from services.orchestrator.store.ledger import Purpose
 from services.orchestrator.store.pool import Connection
 from services.orchestrator.store.records import Usage
-from services.orchestrator.turns.turn import Turn
+from services.orchestrator.turns.turn import NOTHING_CHARGED, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +90,39 @@ async def charge_tools(connection: Connection, turn: Turn, outcomes: Sequence[Ca
     Tools of the orchestrator ask models through `SideCalls`, which wrote the ledger; of what another
     host says that it paid, the entry is made here.
     """
-    cost, unknown = 0.0, 0
+    cost, unknown, children = 0.0, 0, 0.0
     for outcome in outcomes:
         paid = outcome.cost_usd
-        cost, unknown = cost + (paid or 0.0), unknown + outcome.unknown_cost_calls
+        left = turn.charged.get(outcome.call.id, NOTHING_CHARGED).left_of(outcome)
+        cost, unknown = cost + left.cost_usd, unknown + left.unknown_calls
+        children += outcome.script.child_spent_usd if outcome.script else 0.0
         if outcome.host == OWN_HOST:
             continue
         route = Route(outcome.host, outcome.call.name)
         for price in [*([] if paid is None else [paid]), *[None] * outcome.unknown_cost_calls]:
             await _record(connection, turn, "tool", route, price)
-    return await _charge(connection, turn, cost, unknown) if cost or unknown else None
+    if not (cost or unknown or children):
+        return None
+    return await _charge(connection, turn, cost, unknown, children_usd=children)
+
+
+async def charge_nested(connection: Connection, turn: Turn, call: NestedCall) -> Charged:
+    """Charge a call of a script that still runs, whose model question wrote the ledger (TRN-290)."""
+    return await _charge(connection, turn, call.cost_usd, call.unknown_cost_calls)
 
 
 async def _charge(
-    connection: Connection, turn: Turn, cost_usd: float | None, unknown: int, *, model_calls: int = 0
+    connection: Connection,
+    turn: Turn,
+    cost_usd: float | None,
+    unknown: int,
+    *,
+    model_calls: int = 0,
+    children_usd: float = 0.0,
 ) -> Charged:
+    # What children spent is in their own runs; the conversation pays it too (SCR-132).
     spent = await conversations.charge(
-        connection, turn.conversation_id, cost_usd=cost_usd, unknown_calls=unknown
+        connection, turn.conversation_id, cost_usd=(cost_usd or 0) + children_usd, unknown_calls=unknown
     )
     await runs.add(connection, turn.run_id, model_calls=model_calls, cost_usd=cost_usd, unknown_calls=unknown)
     return Charged(cost_usd, unknown, *spent)

@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from crew.v1 import events_pb2
+
 from services.common.wording import Catalogue
 from services.orchestrator.calls import closing
 from services.orchestrator.calls.contract import CallOutcome, Paused, Scope, UnknownOutcome
@@ -113,8 +115,10 @@ class TurnLoop:
             elif ending := await self._run_calls(turn, open_calls, decisions):
                 return ending
         while True:
-            if await self._writes.take_steers(turn):
+            if steered := await self._writes.take_steers(turn):
                 turn.guard.restart()
+                told = events_pb2.Steer(text="\n\n".join(steered), count=len(steered))
+                turn.stream.publish(events_pb2.TurnEvent(steer=told))
             if turn.model_calls >= turn.agent.max_steps:
                 # Taken up after its last step, whose halt was not stored any more.
                 return Halted("max_steps")

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from crew.v1 import runs_pb2
 
+from services.common.toolhost.nested import NestedCall
 from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.contract import ApprovalDraft, CallOutcome
 from services.orchestrator.models.contract import Reply, Route
@@ -34,9 +35,9 @@ from services.orchestrator.store.records import (
     RunStatus,
     StoredCall,
 )
-from services.orchestrator.turns.charging import charge_model_call, charge_tools
+from services.orchestrator.turns.charging import charge_model_call, charge_nested, charge_tools
 from services.orchestrator.turns.trail import Trail
-from services.orchestrator.turns.turn import Turn
+from services.orchestrator.turns.turn import NOTHING_CHARGED, Turn
 from services.orchestrator.turns.unbroken import unbroken
 
 # Verdicts whose reason names who decided.
@@ -68,20 +69,20 @@ class TurnWrites:
         self._database = database
         self.trail = trail
 
-    async def take_steers(self, turn: Turn) -> int:
+    async def take_steers(self, turn: Turn) -> Sequence[str]:
         """Move waiting steer messages into the log as one message of the person (TRN-069, TRN-080).
 
         Returns:
-            How many were taken.
+            The texts that were taken, in order.
         """
         async with self._database.connection() as connection:
             if not await queue.any_steer(connection, turn.conversation_id):
-                return 0
+                return ()
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
             items = await queue.take(connection, turn.conversation_id, kind="steer")
             if not items:
-                return 0
+                return ()
             text = "\n\n".join(item.text for item in items)
             stored = await messages.append(
                 connection, turn.conversation_id, [NewMessage("user", "person", text, turn.run_id)]
@@ -92,7 +93,7 @@ class TurnWrites:
             step = turn.recorder.note("steer", text=text if len(text) <= 200 else f"{text[:199]}…")
             await turn.recorder.write(connection, step)
         turn.log.extend(stored)
-        return len(items)
+        return [item.text for item in items]
 
     async def reply(
         self,
@@ -187,8 +188,18 @@ class TurnWrites:
             await turn.recorder.write(connection, *steps)
             await self._ended(connection, turn, outcomes)
         turn.log.extend(stored)
+        for outcome in outcomes:
+            turn.charged.pop(outcome.call.id, None)
         if charged is not None:
             charged.show(turn)
+
+    async def nested(self, turn: Turn, call_id: str, call: NestedCall) -> None:
+        """Charge a call of the running script `call_id` at once (TRN-290)."""
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            charged = await charge_nested(connection, turn, call)
+        turn.charged[call_id] = turn.charged.get(call_id, NOTHING_CHARGED).plus(call)
+        charged.show(turn)
 
     async def pause(self, turn: Turn, call: StoredCall, draft: ApprovalDraft, ttl_seconds: int) -> Approval:
         """Put a request before a person and give the conversation free; nothing runs (TRN-196)."""
@@ -362,6 +373,7 @@ def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:
         name=outcome.call.name,
         is_error=not outcome.ok,
         details=outcome.details_json,
+        context=outcome.script.json() if outcome.script else None,
         outcome=outcome.outcome,
         arguments_sha256=digest(outcome.arguments_json),
     )

@@ -225,6 +225,9 @@ export interface Message {
   context: Json;
   author: string;
   cost_estimated: boolean;
+  calls: Json;
+  received_chars: number | null;
+  printed_chars: number | null;
 }
 
 export interface MessageToolCall {
@@ -329,7 +332,7 @@ export interface Run {
   conversation_id: string;
   status: string;
   summary: string;
-  after_seq: number;
+  after_seq: number | null;
   started_at: string;
   finished_at: string | null;
   cost_usd: number;
@@ -372,6 +375,9 @@ export interface RunStep {
   shortened: string | null;
   original_chars: number | null;
   text: string | null;
+  calls?: Json;
+  received_chars?: number;
+  printed_chars?: number;
 }
 
 export interface ServiceHealth {
