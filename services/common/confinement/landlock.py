@@ -11,7 +11,7 @@ import stat
 import struct
 from collections.abc import Iterable
 
-from services.tools.shell.sandbox import kernel
+from services.common.confinement import kernel
 
 _CREATE_RULESET = 444
 _ADD_RULE = 445
