@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Iterable, Sequence
 
 from services.common.confinement import syscalls
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 LOAD = 0x20
 JUMP_EQUAL = 0x15

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
-import signal
 import struct
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 _PR_SET_PDEATHSIG = 1
+_SIGKILL = 9
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_GET_NO_NEW_PRIVS = 39
 _PR_SET_SECCOMP = 22
@@ -33,7 +32,7 @@ _CAPSET = {"x86_64": 126, "aarch64": 91}
 
 def machine() -> str:
     """The architecture, in the kernel's name for it."""
-    return platform.machine()
+    return os.uname().machine
 
 
 def syscall(number: int, *arguments: int | ctypes.c_void_p | bytes | None) -> int:
@@ -69,7 +68,7 @@ def become_subreaper() -> None:
 
 def die_with_parent() -> None:
     """Be killed when the thread that started this process ends, also across `exec`."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl(_PR_SET_PDEATHSIG, _SIGKILL)
 
 
 def give_up_new_privileges() -> None:

@@ -1,6 +1,6 @@
 """Turns a fresh process into an interpreter behind its fence. Every step is final.
 
-`launch.py PLAN worker…` becomes the interpreter; `launch.py PLAN --try PID` stands behind the same
+`launch.py PLAN… worker…` becomes the interpreter; `launch.py PLAN… --try PID` stands behind the same
 fence and tries to get out of it, for the probe.
 """
 
@@ -25,8 +25,7 @@ TRY = "--try"
 
 def main() -> None:
     """Shut this process in as planned and become the interpreter, or try the fence."""
-    plan = FencePlan.from_json(sys.argv[1])
-    arguments = sys.argv[2:]
+    plan, arguments = FencePlan.read(sys.argv[1:])
     if arguments[:1] == [TRY]:
         # Imported before the fence, behind which no file can be read.
         from services.script_sandbox.fence.attempts import try_everything
@@ -79,17 +78,17 @@ def _close_files(files: tuple[str, ...]) -> None:
 
 
 def _set_limits(plan: FencePlan) -> None:
-    wanted = {
+    wanted = (
         # The soft limit's signal ends the interpreter; a second later the kernel does.
-        resource.RLIMIT_CPU: (plan.cpu_seconds, plan.cpu_seconds + 1),
-        resource.RLIMIT_AS: (plan.memory_bytes, plan.memory_bytes),
-        resource.RLIMIT_FSIZE: (0, 0),
-        resource.RLIMIT_CORE: (0, 0),
-        resource.RLIMIT_NOFILE: (plan.open_files, plan.open_files),
-        resource.RLIMIT_MEMLOCK: (0, 0),
-        resource.RLIMIT_MSGQUEUE: (0, 0),
-    }
-    for kind, (soft, hard) in wanted.items():
+        (resource.RLIMIT_CPU, plan.cpu_seconds, plan.cpu_seconds + 1),
+        (resource.RLIMIT_AS, plan.memory_bytes, plan.memory_bytes),
+        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_NOFILE, plan.open_files, plan.open_files),
+        (resource.RLIMIT_MEMLOCK, 0, 0),
+        (resource.RLIMIT_MSGQUEUE, 0, 0),
+    )
+    for kind, soft, hard in wanted:
         _, most = resource.getrlimit(kind)
         if most != resource.RLIM_INFINITY:
             soft, hard = min(soft, most), min(hard, most)

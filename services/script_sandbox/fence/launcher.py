@@ -10,7 +10,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from services.script_sandbox.fence.plan import FencePlan, Form
+from services.script_sandbox.fence.forms import Form
+from services.script_sandbox.fence.plan import FencePlan
 from services.script_sandbox.limits import Limits
 
 _LAUNCH = Path(__file__).with_name("launch.py")
@@ -57,7 +58,7 @@ async def fence_plan(form: Form, limits: Limits) -> FencePlan:
 
 def launch_command(plan: FencePlan) -> list[str]:
     """The command that becomes the interpreter behind the fence."""
-    return [sys.executable, "-I", "-S", "-B", str(_LAUNCH), plan.to_json()]
+    return [sys.executable, "-I", "-S", "-B", str(_LAUNCH), *plan.words()]
 
 
 def write_launcher(plan: FencePlan, folder: Path) -> Path:

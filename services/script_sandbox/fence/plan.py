@@ -1,16 +1,18 @@
-"""What the service tells the launcher of a worker, as JSON in its first argument."""
+"""What the service tells the launcher of a worker: words before the interpreter's own arguments.
+
+Plain words and a plain class: what reads them is started anew for every script, and a JSON reader or
+a dataclass would double the time that takes.
+"""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from typing import Literal, get_args
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from services.script_sandbox.fence.forms import Form
 
-Form = Literal["namespaces", "landlock"]
-FORMS: tuple[Form, ...] = get_args(Form)
+_END = "--"
 
 
-@dataclass(frozen=True, slots=True)
 class FencePlan:
     """How one worker is shut in.
 
@@ -23,19 +25,40 @@ class FencePlan:
         open_files: Descriptors at once.
     """
 
-    form: Form
-    program: str
-    files: tuple[str, ...]
-    cpu_seconds: int
-    memory_bytes: int
-    open_files: int
+    __slots__ = ("cpu_seconds", "files", "form", "memory_bytes", "open_files", "program")
 
-    def to_json(self) -> str:
+    def __init__(
+        self,
+        form: Form,
+        program: str,
+        files: tuple[str, ...],
+        cpu_seconds: int,
+        memory_bytes: int,
+        open_files: int,
+    ) -> None:
+        self.form = form
+        self.program = program
+        self.files = files
+        self.cpu_seconds = cpu_seconds
+        self.memory_bytes = memory_bytes
+        self.open_files = open_files
+
+    def words(self) -> list[str]:
         """The plan as the launcher reads it."""
-        return json.dumps(asdict(self))
+        numbers = (self.cpu_seconds, self.memory_bytes, self.open_files)
+        return [self.form, self.program, *map(str, numbers), *self.files, _END]
 
     @classmethod
-    def from_json(cls, text: str) -> FencePlan:
-        """Read what `to_json` wrote."""
-        raw = json.loads(text)
-        return cls(**{**raw, "files": tuple(raw["files"])})
+    def read(cls, words: list[str]) -> tuple[FencePlan, list[str]]:
+        """The plan at the beginning of `words`, and the words after it.
+
+        Raises:
+            ValueError: It was not written by `words`.
+        """
+        form, program, cpu_seconds, memory_bytes, open_files, *rest = words
+        end = rest.index(_END)
+        if form not in ("namespaces", "landlock"):
+            raise ValueError(form)
+        known: Form = "namespaces" if form == "namespaces" else "landlock"
+        plan = cls(known, program, tuple(rest[:end]), int(cpu_seconds), int(memory_bytes), int(open_files))
+        return plan, rest[end + 1 :]

@@ -15,9 +15,9 @@ import structlog
 from services.common.confinement import kernel
 from services.common.confinement.syscalls import ARCHITECTURES
 from services.common.wording import Locale, load
+from services.script_sandbox.fence.forms import FORMS, Form
 from services.script_sandbox.fence.launch import TRY
 from services.script_sandbox.fence.launcher import NoInterpreter, fence_plan, launch_command, write_launcher
-from services.script_sandbox.fence.plan import FORMS, Form
 from services.script_sandbox.limits import Limits
 
 _SECONDS = 30.0
