@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+import psycopg
 import psycopg_pool
 import structlog
 from crew.v1 import (
@@ -13,9 +14,11 @@ from crew.v1 import (
     approvals_pb2_grpc,
     audit_pb2_grpc,
     auth_pb2_grpc,
+    budgets_pb2_grpc,
     conversations_pb2_grpc,
     crew_pb2_grpc,
     messages_pb2_grpc,
+    notifications_pb2_grpc,
     runs_pb2_grpc,
     stats_pb2_grpc,
     system_pb2_grpc,
@@ -35,40 +38,56 @@ from services.orchestrator.api.agents import AgentsServicer
 from services.orchestrator.api.approvals import ApprovalsServicer
 from services.orchestrator.api.audit import AuditServicer
 from services.orchestrator.api.auth import AuthServicer
+from services.orchestrator.api.budgets import BudgetsServicer
 from services.orchestrator.api.conversations import ConversationsServicer
 from services.orchestrator.api.crew import CrewServicer
 from services.orchestrator.api.messages import MessagesServicer
+from services.orchestrator.api.notifications import NotificationsServicer
 from services.orchestrator.api.runs import RunsServicer
 from services.orchestrator.api.stats import StatsServicer
 from services.orchestrator.api.store_faults import StoreFaults
-from services.orchestrator.api.system import OWN_HOST, SystemServicer
+from services.orchestrator.api.system import SystemServicer
 from services.orchestrator.api.tools import ToolsServicer
 from services.orchestrator.api.turns import TurnsServicer
 from services.orchestrator.calls.masking import SecretMask
 from services.orchestrator.calls.metrics import ToolMetrics
 from services.orchestrator.calls.pipeline import CallPipeline
 from services.orchestrator.calls.registry import OfferedHost, ToolRegistry
-from services.orchestrator.calls.trouble import ToolTroubles
+from services.orchestrator.calls.review import Reviewer
 from services.orchestrator.hosts.local import LocalToolHost
-from services.orchestrator.hosts.own import AskUser, ProgressNote
+from services.orchestrator.hosts.own import OWN_HOST, AskUser, ProgressNote
 from services.orchestrator.hosts.remote import RemoteToolHost
 from services.orchestrator.models.config import ModelsConfig, Price
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
+from services.orchestrator.money.budgets import budgets_of, unknown_agents
+from services.orchestrator.money.side_calls import SideCalls
+from services.orchestrator.money.treasury import Treasury
+from services.orchestrator.notifications import Notifier
+from services.orchestrator.store import spending
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
+from services.orchestrator.turns.allowance import Allowance
 from services.orchestrator.turns.asking import Asking
+from services.orchestrator.turns.budget_notices import BudgetNotices
+from services.orchestrator.turns.compacting import Compacting
+from services.orchestrator.turns.continuing import Continuing
 from services.orchestrator.turns.decisions import Decisions
 from services.orchestrator.turns.desk import TurnDesk
 from services.orchestrator.turns.escalation import Escalation
+from services.orchestrator.turns.fitting import Fitting
 from services.orchestrator.turns.forking import Forking
 from services.orchestrator.turns.inbound import Inbound
 from services.orchestrator.turns.loop import TurnLoop
+from services.orchestrator.turns.naming import Naming
 from services.orchestrator.turns.observing import CallRecord
+from services.orchestrator.turns.peers import Peers
+from services.orchestrator.turns.prompt_changes import PromptChanges
 from services.orchestrator.turns.runner import TurnRunner
 from services.orchestrator.turns.stream import Streams
 from services.orchestrator.turns.trail import Trail
+from services.orchestrator.turns.trajectory.export import TrajectoryExport
 from services.orchestrator.turns.upkeep import Upkeep
 from services.orchestrator.turns.views import message_view
 from services.orchestrator.turns.writes import TurnWrites
@@ -110,7 +129,7 @@ class _Orchestrator:
         locale = values.language
         catalogue = load("common", "orchestrator")
         self.settings = settings
-        self.database = Database(settings.database_url.get_secret_value())
+        self.database = Database(settings.database_url.get_secret_value(), timezone=values.timezone)
         space = Space(settings.home, self.database, min_free_mb=settings.min_free_mb)
         self.models = Models(_models_config(settings))
         self.agents = Agents(
@@ -124,18 +143,40 @@ class _Orchestrator:
         self.registry = ToolRegistry(hosts)
         mask = SecretMask(settings.secret_values())
         pipeline = CallPipeline(grant_for=self.agents.workspace_grant, mask=mask)
-        metrics, troubles = ToolMetrics(), ToolTroubles()
+        metrics = ToolMetrics()
         activity, streams = Activity(), Streams()
+        notices = BudgetNotices(activity, catalogue, locale)
+        treasury = Treasury(self.database, budgets_of(values.budgets), notices.nearly_spent)
         writes = TurnWrites(self.database, Trail(mask))
         loop = TurnLoop(
             database=self.database,
             writes=writes,
-            asking=Asking(models=self.models, writes=writes, catalogue=catalogue, view=message_view),
+            asking=Asking(
+                models=self.models,
+                fitting=Fitting(
+                    models=self.models,
+                    compacting=Compacting(database=self.database, models=self.models, catalogue=catalogue),
+                    catalogue=catalogue,
+                ),
+                changes=PromptChanges(self.database),
+                writes=writes,
+                catalogue=catalogue,
+                view=message_view,
+            ),
+            allowance=Allowance(
+                database=self.database,
+                writes=writes,
+                treasury=treasury,
+                catalogue=catalogue,
+                approval_ttl_seconds=values.approval_ttl_seconds,
+            ),
             escalation=Escalation(writes, catalogue),
+            continuing=Continuing(writes=writes, catalogue=catalogue),
             registry=self.registry,
             pipeline=pipeline,
             catalogue=catalogue,
-            observed=CallRecord(metrics, troubles),
+            observed=CallRecord(metrics),
+            reviewer=Reviewer(self.models, SideCalls(self.models, self.database, treasury)),
             approval_ttl_seconds=values.approval_ttl_seconds,
         )
         runner = TurnRunner(
@@ -160,6 +201,28 @@ class _Orchestrator:
             space=space,
             keep_days=values.keep_days,
             schedule=settings.schedule,
+            address=_own_address(settings),
+        )
+        self.peers = Peers(
+            lambda address: connect(
+                address, caller="orchestrator", called="orchestrator", secrets_dir=settings.secrets_dir
+            )
+        )
+        self.notifier = Notifier(
+            database=self.database,
+            registry=self.registry,
+            agents=self.agents,
+            activity=activity,
+            locale=locale,
+        )
+        self.naming = Naming(
+            database=self.database,
+            models=self.models,
+            side_calls=SideCalls(self.models, self.database, treasury),
+            activity=activity,
+            catalogue=catalogue,
+            locale=locale,
+            route=Route.parse(values.title_route) if values.title_route else None,
         )
         desk = TurnDesk(
             database=self.database,
@@ -168,8 +231,10 @@ class _Orchestrator:
             runner=runner,
             upkeep=self.upkeep,
             streams=streams,
+            peers=self.peers,
             activity=activity,
             space=space,
+            naming=self.naming,
         )
         audit = AccessAudit(self.database)
         owner_token = settings.owner_token.get_secret_value() if settings.owner_token else None
@@ -197,11 +262,18 @@ class _Orchestrator:
             TurnsServicer(desk=desk, catalogue=catalogue, locale=locale), grpc
         )
         approvals_pb2_grpc.add_ApprovalsServicer_to_server(ApprovalsServicer(self.database), grpc)
+        notifications_pb2_grpc.add_NotificationsServicer_to_server(NotificationsServicer(self.database), grpc)
         runs_pb2_grpc.add_RunsServicer_to_server(
-            RunsServicer(database=self.database, activity=activity), grpc
+            RunsServicer(
+                database=self.database,
+                activity=activity,
+                trajectories=TrajectoryExport(self.database, settings.secret_values(), locale),
+            ),
+            grpc,
         )
         agents_pb2_grpc.add_AgentsServicer_to_server(
-            AgentsServicer(agents=self.agents, registry=self.registry, locale=locale), grpc
+            AgentsServicer(agents=self.agents, registry=self.registry, models=self.models, locale=locale),
+            grpc,
         )
         tools_pb2_grpc.add_ToolsServicer_to_server(
             ToolsServicer(agents=self.agents, registry=self.registry, locale=locale), grpc
@@ -212,13 +284,15 @@ class _Orchestrator:
         stats_pb2_grpc.add_StatsServicer_to_server(
             StatsServicer(database=self.database, metrics=metrics), grpc
         )
+        budgets_pb2_grpc.add_BudgetsServicer_to_server(
+            BudgetsServicer(treasury, timezone=values.timezone), grpc
+        )
         system = SystemServicer(
             settings=settings,
             database=self.database,
             agents=self.agents,
             registry=self.registry,
             models=self.models,
-            troubles=troubles,
             catalogue=catalogue,
             space=space,
         )
@@ -226,16 +300,27 @@ class _Orchestrator:
         auth_pb2_grpc.add_AuthServicer_to_server(
             AuthServicer(logins, ApiTokens(self.database, audit), audit), grpc
         )
-        crew_pb2_grpc.add_CrewServicer_to_server(CrewServicer(desk=desk, database=self.database), grpc)
+        crew_pb2_grpc.add_CrewServicer_to_server(
+            CrewServicer(desk=desk, database=self.database, activity=activity), grpc
+        )
 
     async def start(self, stack: AsyncExitStack) -> None:
         """Bring everything up; `stack` takes it down again in the opposite order."""
         await asyncio.to_thread(self.agents.load)
+        routes = [Route.parse(route) for agent in self.agents.list() for route in agent.routes]
+        # The first turn need not wait for lists of models.
+        learning = asyncio.create_task(self.models.windows(routes), name="windows")
+        stack.callback(learning.cancel)
         for warning in self.agents.warnings():
             log.warning("agent_warning", text=warning)
+        values = self.settings.config.values
+        for agent_id in unknown_agents(values.budgets, [agent.id for agent in self.agents.list()]):
+            text = load("orchestrator").text(values.language, "money.warning.unknown_agent", id=agent_id)
+            log.warning("budget_warning", text=text)
         stack.push_async_callback(self.models.close)
         for channel in self.channels:
             stack.push_async_callback(channel.close)
+        stack.push_async_callback(self.peers.close)
         stack.push_async_callback(self.database.close)
         try:
             await self.database.open()
@@ -243,11 +328,21 @@ class _Orchestrator:
             raise StartError(
                 "error.start.database_unreachable", catalogue=load("common", "orchestrator")
             ) from None
+        try:
+            async with self.database.connection() as connection:
+                await spending.today(connection)
+        except psycopg.errors.InvalidParameterValue:
+            raise StartError(
+                "error.start.timezone_unknown", catalogue=load("common", "orchestrator"), zone=values.timezone
+            ) from None
         for agent in self.agents.list():
             for warning in await self.registry.warnings(agent, self.settings.locale):
                 log.warning("agent_warning", text=warning)
+        stack.push_async_callback(self.naming.close)
         stack.push_async_callback(self.upkeep.close)
         await self.upkeep.start()
+        stack.push_async_callback(self.notifier.close)
+        await self.notifier.start()
         stack.push_async_callback(self.server.stop, _GRACE_SECONDS)
         await self.server.start()
 
@@ -262,10 +357,19 @@ def _models_config(settings: OrchestratorSettings) -> ModelsConfig:
         openrouter_providers=values.openrouter_providers,
         openrouter_provider_fallbacks=values.openrouter_provider_fallbacks,
         prices={
-            Route.parse(route): Price(price.input, price.output, price.cached_input)
+            Route.parse(route): Price(price.input, price.output, price.cached_input, price.max_output_tokens)
             for route, price in values.prices.items()
         },
+        context_tokens={Route.parse(route): tokens for route, tokens in values.context_tokens.items()},
     )
+
+
+def _own_address(settings: OrchestratorSettings) -> str:
+    """Where other replicas reach this one; empty when that is not known."""
+    listen = settings.orchestrator_listen
+    host = listen.rpartition(":")[0].strip("[]")
+    everywhere = host in {"", "::"} or set(host) <= set("0.")
+    return settings.orchestrator_address or ("" if everywhere else listen)
 
 
 def _hosts(settings: OrchestratorSettings) -> tuple[list[DirectedChannel], list[OfferedHost]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import grpc.aio
@@ -15,20 +16,17 @@ from services.common.version import VERSION
 from services.common.wording import Catalogue, Locale
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls.registry import ToolRegistry
-from services.orchestrator.calls.trouble import ToolTroubles
 from services.orchestrator.hosts.contract import HostState
+from services.orchestrator.hosts.own import OWN_HOST
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
 from services.orchestrator.models.facade import RouteState as ModelRouteState
-from services.orchestrator.store import ledger
+from services.orchestrator.money.statistics import CachedStatistics
+from services.orchestrator.store import ledger, notifications
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.space import Space
 
 Context = grpc.aio.ServicerContext[Any, Any]
-
-
-# The tools that run in the orchestrator itself.
-OWN_HOST = "crew"
 
 
 class SystemServicer(system_pb2_grpc.SystemServicer):
@@ -42,16 +40,15 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         agents: Agents,
         registry: ToolRegistry,
         models: Models,
-        troubles: ToolTroubles,
         catalogue: Catalogue,
         space: Space,
     ) -> None:
         self._settings = settings
         self._database = database
+        self._statistics = CachedStatistics(database, timezone=settings.config.values.timezone)
         self._agents = agents
         self._registry = registry
         self._models = models
-        self._troubles = troubles
         self._catalogue = catalogue
         self._space = space
         self._locale: Locale = settings.config.values.language
@@ -82,6 +79,8 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         await self._ask_hosts()
         values = self._settings.config.values
         routes = [Route.parse(route) for agent in self._agents.list() for route in agent.routes]
+        async with self._database.connection() as connection:
+            troubles = await notifications.open_troubles(connection)
         connections = self._models.connections(list(dict.fromkeys(routes)))
         return pb.ConnectionsReply(
             providers=connections.providers,
@@ -94,14 +93,12 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
             hosts=[await self._host_state(state) for state in self._registry.states()],
             troubles=[
                 pb.ToolTrouble(
-                    tool=trouble.tool,
+                    tool=trouble.subject,
                     cause=trouble.cause,
-                    since=iso(trouble.since),
-                    note=self._catalogue.text(
-                        self._locale, f"health.trouble.{trouble.cause}", tool=trouble.tool
-                    ),
+                    since=iso(trouble.created_at),
+                    note=trouble.text,
                 )
-                for trouble in self._troubles.now
+                for trouble in troubles
             ],
         )
 
@@ -121,9 +118,8 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         )
 
     async def Stats(self, request: pb.StatsRequest, context: Context) -> pb.StatsReply:
-        """The ledger added up in the person's days (TRN-330 to 332)."""
-        async with self._database.connection() as connection:
-            found = await ledger.statistics(connection, timezone=self._settings.config.values.timezone)
+        """The ledger added up in the person's days (TRN-330 to 333)."""
+        found = await self._statistics.now()
         return pb.StatsReply(
             days=[pb.DayStats(day=total.names[0], **_sums(total)) for total in found.days],
             models=[
@@ -137,6 +133,7 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
                 for agent, prompt, cached in found.cache_by_agent
             ],
             unknown_cache_calls=found.unknown_cache_calls,
+            timezone=self._settings.config.values.timezone,
         )
 
     async def _ask_hosts(self) -> None:
@@ -176,10 +173,6 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
 
 
 def _sums(total: ledger.Total) -> dict[str, Any]:
-    return {
-        "cost_usd": total.cost_usd,
-        "calls": total.calls,
-        "unknown_cost_calls": total.unknown_cost_calls,
-        "prompt_tokens": total.prompt_tokens,
-        "completion_tokens": total.completion_tokens,
-    }
+    sums = dataclasses.asdict(total)
+    del sums["names"]
+    return sums

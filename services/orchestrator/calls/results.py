@@ -11,6 +11,7 @@ from services.common.ceiling import Cut, limit
 from services.common.ceiling.limit import STRUCTURE_CHARS
 from services.common.toolhost import exact_json
 from services.common.toolhost.contract import ImageBlock, ToolResult, ToolSpec, text_result
+from services.common.toolhost.nested import NestedCall, ScriptRecord
 from services.common.wording import Locale, load
 from services.orchestrator.calls.contract import CallFault, CallOutcome, StepKind
 from services.orchestrator.calls.masking import SecretMask
@@ -26,6 +27,9 @@ _LINES = ("first_line", "last_line", "total_lines")
 _REFUSALS: frozenset[GateVerdict] = frozenset({"refused", "denied", "expired"})
 # Of the details kept with a message.
 _MOST_DETAILS_CHARS = 1_000_000
+# Of one call's own money; what is above was not meant as a price or a count.
+_MOST_USD = 100_000.0
+_MOST_UNKNOWN_CALLS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,7 @@ class ResultMaker:
             file_lines=_file_lines(result.details),
         )
         ok = not result.is_error
+        cost_usd, unknown_cost_calls = _paid(result)
         final = f"{prefix}{limited.text}{ending}"[: ceiling.chars]
         return CallOutcome(
             call=call,
@@ -117,8 +122,8 @@ class ResultMaker:
             outcome=result.outcome,
             ms=ms,
             arguments_json=arguments_json,
-            cost_usd=result.cost_usd,
-            unknown_cost_calls=result.unknown_cost_calls,
+            cost_usd=cost_usd,
+            unknown_cost_calls=unknown_cost_calls,
             details_json=self._details(result.details),
             shortened=limited.how,
             original_chars=limited.original_chars if limited.how else None,
@@ -137,11 +142,24 @@ class ResultMaker:
             host=host,
             bytes_out=len(result.text.encode(errors="replace")),
             exit_code=_exit_code(result.details),
+            script=self._script(result.script),
         )
 
     def progress(self, text: str, details: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         """Progress as it may be shown."""
         return _storable(self._mask.text(text))[0], self._mask.details(details)
+
+    def nested(self, call: NestedCall) -> NestedCall:
+        """A call of a call as it may be shown and kept."""
+        return replace(
+            call,
+            name=_storable(self._mask.text(call.name))[0],
+            arguments=_clean(self._mask.details(call.arguments)),
+            output=_storable(self._mask.text(call.output))[0],
+        )
+
+    def _script(self, script: ScriptRecord | None) -> ScriptRecord | None:
+        return script and replace(script, calls=tuple(self.nested(call) for call in script.calls))
 
     def _written(self, result: ToolResult, locale: Locale) -> str:
         """The text of a result, which is never empty (TLS-061)."""
@@ -200,3 +218,11 @@ def _clean(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_clean(inner) for inner in value]
     return value
+
+
+def _paid(result: ToolResult) -> tuple[float | None, int]:
+    """What a call says it cost; a host's word adds to what was spent and never takes from it."""
+    unknown = min(max(0, result.unknown_cost_calls), _MOST_UNKNOWN_CALLS)
+    if result.cost_usd is None or 0 <= result.cost_usd <= _MOST_USD:
+        return result.cost_usd, unknown
+    return None, max(1, unknown)

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import orjson
+
 from services.orchestrator.store.pool import Connection, Row
 from services.orchestrator.store.records import RunStatus
 
-_COLUMNS = """
+COLUMNS = """
     id, n, conversation_id, agent_id, source, status, summary, after_seq, model_calls, cost_usd::float8,
-    unknown_cost_calls, recoveries, started_at, finished_at
+    unknown_cost_calls, recoveries, started_at, finished_at, seconds_left
 """
 
 
@@ -26,13 +28,17 @@ class Run:
     source: str
     status: RunStatus
     summary: str
-    after_seq: int
+    # Number of the last message before it; None: it marked no place.
+    after_seq: int | None
     model_calls: int
     cost_usd: float
     unknown_cost_calls: int
     recoveries: int
     started_at: datetime
     finished_at: datetime | None
+    # How long it may be worked on while nobody attends it, from its next claim on; None: no limit
+    # (FLD-008). While it is worked on, the claim's end counts instead.
+    seconds_left: float | None
 
 
 async def create(
@@ -53,7 +59,7 @@ async def create(
         f"""
         insert into runs (id, conversation_id, agent_id, source, status, after_seq, model_calls, recoveries,
             recovered_from, seconds_left)
-        values (%s, %s, %s, %s, 'running', %s, %s, %s, %s, %s) returning {_COLUMNS}
+        values (%s, %s, %s, %s, 'running', %s, %s, %s, %s, %s) returning {COLUMNS}
         """,  # noqa: S608 - constant columns
         (
             run_id,
@@ -69,14 +75,14 @@ async def create(
     )
     row = await cursor.fetchone()
     assert row is not None
-    return _run(row)
+    return of_row(row)
 
 
 async def get(connection: Connection, run_id: str) -> Run | None:
     """The run, or None."""
-    cursor = await connection.execute(f"select {_COLUMNS} from runs where id = %s", (run_id,))  # noqa: S608 - constant columns
+    cursor = await connection.execute(f"select {COLUMNS} from runs where id = %s", (run_id,))  # noqa: S608 - constant columns
     row = await cursor.fetchone()
-    return _run(row) if row else None
+    return of_row(row) if row else None
 
 
 async def newest(
@@ -86,36 +92,53 @@ async def newest(
     conversation_id: str | None,
     status: str | None,
     limit: int,
-    before_id: str | None = None,
+    before: int | None = None,
 ) -> list[Run]:
-    """Runs, newest first, narrowed in the query; a conversation's include its children's (TRN-292)."""
+    """Runs, newest first, narrowed in the query; a conversation's include its children's (TRN-292).
+
+    `before` is the `n` of a run, which need not be there any more: only older ones.
+    """
     cursor = await connection.execute(
         f"""
-        select {_COLUMNS} from runs
+        select {COLUMNS} from runs
         where (%(agent)s::text is null or agent_id = %(agent)s)
             and (%(conversation)s::uuid is null or conversation_id = %(conversation)s
                  or source = 'delegate:' || %(conversation)s)
             and (%(status)s::text is null or status = %(status)s)
-            and (%(before)s::uuid is null or n < (select n from runs where id = %(before)s))
+            and (%(before)s::bigint is null or n < %(before)s)
         order by n desc limit %(limit)s
         """,  # noqa: S608 - constant columns
         {
             "agent": agent_id,
             "conversation": conversation_id,
             "status": status,
-            "before": before_id,
+            "before": before,
             "limit": limit,
         },
     )
-    return [_run(row) for row in await cursor.fetchall()]
+    return [of_row(row) for row in await cursor.fetchall()]
+
+
+def as_listed(found: Sequence[Run]) -> list[Run]:
+    """Newest start first; of one second those that go on, then the later end, then the newer (GTW-092).
+
+    Starts are whole seconds, and so are ends here: what shares both keeps the order of creation
+    (TRN-291).
+    """
+
+    def key(run: Run) -> tuple[float, bool, float, int]:
+        end = run.finished_at.timestamp() // 1 if run.finished_at else 0.0
+        return run.started_at.timestamp(), run.finished_at is None, end, run.n
+
+    return sorted(found, key=key, reverse=True)
 
 
 async def unfinished(connection: Connection) -> list[Run]:
     """Runs that are running or wait for a person, oldest first."""
     cursor = await connection.execute(
-        f"select {_COLUMNS} from runs where status in ('running', 'awaiting_approval') order by n"  # noqa: S608 - constant columns
+        f"select {COLUMNS} from runs where status in ('running', 'awaiting_approval') order by n"  # noqa: S608 - constant columns
     )
-    return [_run(row) for row in await cursor.fetchall()]
+    return [of_row(row) for row in await cursor.fetchall()]
 
 
 async def add(
@@ -186,14 +209,56 @@ async def close_of_conversation(connection: Connection, conversation_id: str) ->
     return [str(row["id"]) for row in await cursor.fetchall()]
 
 
-async def put_step(connection: Connection, run_id: str, n: int, kind: str, body: str) -> None:
-    """Write a step, or what became of it. `body` is JSON text of a crew.v1.RunStep."""
+async def next_mark(connection: Connection, run: Run) -> int | None:
+    """Where the next run of the same conversation begins; None when there is none (TRN-310)."""
+    cursor = await connection.execute(
+        """
+        select after_seq from runs
+        where conversation_id = %s and n > %s and after_seq is not null order by n limit 1
+        """,
+        (run.conversation_id, run.n),
+    )
+    row = await cursor.fetchone()
+    return row["after_seq"] if row else None
+
+
+async def delegated(connection: Connection, run: Run, call_ids: Sequence[str]) -> list[Run]:
+    """The runs that calls of `run` delegated, oldest first (TRN-311).
+
+    Told by both ends: the source names the run's conversation, and the child was opened by one of
+    the calls.
+    """
+    cursor = await connection.execute(
+        f"""
+        select {COLUMNS} from runs
+        where source = 'delegate:' || %s and conversation_id in (
+            select id from conversations where parent_conversation_id = %s and parent_call_id = any(%s))
+        order by n
+        """,  # noqa: S608 - constant columns
+        (run.conversation_id, run.conversation_id, list(call_ids)),
+    )
+    return [of_row(row) for row in await cursor.fetchall()]
+
+
+async def put_steps(connection: Connection, run_id: str, steps: Sequence[tuple[int, str, str]]) -> None:
+    """Write steps, or what became of them.
+
+    Args:
+        connection: To the database.
+        run_id: Whose steps.
+        steps: Number, kind and JSON text of a crew.v1.RunStep; each number once.
+    """
+    if not steps:
+        return
+    told = [{"n": n, "kind": kind, "body": body} for n, kind, body in steps]
     await connection.execute(
         """
-        insert into run_steps (run_id, n, kind, body) values (%s, %s, %s, %s)
+        insert into run_steps (run_id, n, kind, body)
+        select %s, n, kind, body::json
+        from json_to_recordset(%s::json) as s(n integer, kind text, body text)
         on conflict (run_id, n) do update set kind = excluded.kind, body = excluded.body
         """,
-        (run_id, n, kind, body),
+        (run_id, orjson.dumps(told).decode()),
     )
 
 
@@ -218,7 +283,8 @@ async def next_step(connection: Connection, run_id: str) -> int:
     return int(row["n"])
 
 
-def _run(row: Row) -> Run:
+def of_row(row: Row) -> Run:
+    """A run from its `COLUMNS`."""
     return Run(
         id=str(row["id"]),
         n=row["n"],
@@ -234,4 +300,5 @@ def _run(row: Row) -> Run:
         recoveries=row["recoveries"],
         started_at=row["started_at"],
         finished_at=row["finished_at"],
+        seconds_left=row["seconds_left"],
     )

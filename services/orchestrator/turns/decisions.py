@@ -10,12 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from services.common.errors import Conflict, Invalid, NotFound
-from services.orchestrator.store import approvals, conversations, runs, turns
+from services.orchestrator.money.question import asked_about
+from services.orchestrator.store import approvals, conversations, runs, spending, turns
 from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.store.records import Approval, ApprovalStatus, Conversation
 from services.orchestrator.turns.views import always_allows
 
 ANSWER_CHARS = 20_000
+
+
+class Expired(Conflict):
+    """The request's time is up, and nobody has closed it yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class Decisions:
 
         Raises:
             NotFound: No such request in that conversation.
+            Expired: Its time is up; it still has to be closed.
             Conflict: It is decided, expired or a question.
         """
         status: ApprovalStatus = "approved" if approve else "denied"
@@ -64,6 +70,8 @@ class Decisions:
             if approval.kind == "question":
                 raise Conflict("IS_QUESTION", "error.is_question")
             settled = await approvals.settle(connection, approval_id, status, decided_by=by)
+            if approval.kind == "budget":
+                await spending.answer(connection, asked_about(approval), go_on=approve, by=by)
             if approve and always and approval.may_always:
                 await conversations.grant(connection, approval.conversation_id, always_allows(approval))
             return await self._resume(connection, settled, conversation, instance)
@@ -76,6 +84,7 @@ class Decisions:
         Raises:
             Invalid: The answer is blank or over `ANSWER_CHARS` characters.
             NotFound: No such request in that conversation.
+            Expired: Its time is up; it still has to be closed.
             Conflict: It is decided, expired or no question.
         """
         if not answer.strip():
@@ -119,7 +128,7 @@ class Decisions:
         if current.status != "pending":
             raise Conflict("ALREADY_DECIDED", f"error.already_{current.status}")
         if await _overdue(connection, approval_id):
-            raise Conflict("ALREADY_DECIDED", "error.already_expired")
+            raise Expired("ALREADY_DECIDED", "error.already_expired")
         return current, conversation
 
     async def _resume(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+
+from crew.v1 import events_pb2
 
 from services.common.wording import Catalogue
 from services.orchestrator.calls import closing
@@ -12,19 +14,19 @@ from services.orchestrator.calls.contract import CallOutcome, Paused, Scope, Unk
 from services.orchestrator.calls.loop_guard import Halt, Note
 from services.orchestrator.calls.pipeline import CallPipeline
 from services.orchestrator.calls.registry import ToolRegistry
-from services.orchestrator.models.contract import (
-    AllRoutesFailed,
-    BrokenOff,
-    Reply,
-    ReplyCall,
-    TooLargeForModel,
-)
+from services.orchestrator.calls.review import Reviewer
+from services.orchestrator.calls.toolbox import Toolbox
+from services.orchestrator.models.contract import AllRoutesFailed, BrokenOff, Reply, ReplyCall
 from services.orchestrator.store import approvals, messages
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.records import Approval, StoredCall
+from services.orchestrator.turns.allowance import Allowance
 from services.orchestrator.turns.asking import Asking
+from services.orchestrator.turns.continuing import Continuing
 from services.orchestrator.turns.escalation import Escalation
+from services.orchestrator.turns.fitting import NoRoom
 from services.orchestrator.turns.observing import CallObserver
+from services.orchestrator.turns.reviews import TurnReviews
 from services.orchestrator.turns.sink import TurnSink
 from services.orchestrator.turns.turn import (
     ENDING_STOPS,
@@ -48,11 +50,14 @@ class TurnLoop:
         database: For what the loop reads.
         writes: For what it writes.
         asking: Makes model calls.
+        allowance: Whether there is money for another model call.
         escalation: Where a turn goes that is stuck.
+        continuing: What becomes of a reply that broke off.
         registry: Knows each agent's tools.
         pipeline: Takes calls through gate and host.
         catalogue: Sentences.
         observed: Told of every call that ended.
+        reviewer: Has calls judged that run unattended.
         approval_ttl_seconds: Of a request in a conversation that names none.
     """
 
@@ -62,21 +67,27 @@ class TurnLoop:
         database: Database,
         writes: TurnWrites,
         asking: Asking,
+        allowance: Allowance,
         escalation: Escalation,
+        continuing: Continuing,
         registry: ToolRegistry,
         pipeline: CallPipeline,
         catalogue: Catalogue,
         observed: CallObserver,
+        reviewer: Reviewer,
         approval_ttl_seconds: int,
     ) -> None:
         self._database = database
         self._writes = writes
         self._asking = asking
+        self._allowance = allowance
         self._escalation = escalation
+        self._continuing = continuing
         self._registry = registry
         self._pipeline = pipeline
         self._catalogue = catalogue
         self._observed = observed
+        self._reviewer = reviewer
         self._ttl_seconds = approval_ttl_seconds
 
     async def run(self, turn: Turn) -> Ending:
@@ -86,6 +97,16 @@ class TurnLoop:
             ClaimLost: Another process took the turn over.
             asyncio.CancelledError: The turn was stopped.
         """
+        if turn.agent.review:
+            toolbox = await self._registry.toolbox(turn.agent, turn.locale)
+            turn.reviews = TurnReviews(turn, toolbox, self._reviewer, self._database)
+        try:
+            return await self._work(turn)
+        finally:
+            if turn.reviews is not None:
+                await turn.reviews.close()
+
+    async def _work(self, turn: Turn) -> Ending:
         if open_calls := messages.open_among(turn.log):
             decisions = await self._decisions(turn, open_calls)
             if turn.recovered and not decisions and turn.model_calls >= turn.agent.max_steps:
@@ -94,13 +115,15 @@ class TurnLoop:
             elif ending := await self._run_calls(turn, open_calls, decisions):
                 return ending
         while True:
-            if await self._writes.take_steers(turn):
+            if steered := await self._writes.take_steers(turn):
                 turn.guard.restart()
-            if turn.conversation.over_budget and (await self._writes.reread(turn)).over_budget:
-                return Halted("budget")
+                told = events_pb2.Steer(text="\n\n".join(steered), count=len(steered))
+                turn.stream.publish(events_pb2.TurnEvent(steer=told))
             if turn.model_calls >= turn.agent.max_steps:
                 # Taken up after its last step, whose halt was not stored any more.
                 return Halted("max_steps")
+            if ending := await self._allowance.before_call(turn):
+                return ending
             reply = await self._ask(turn)
             if not isinstance(reply, Reply):
                 ending = reply
@@ -112,21 +135,32 @@ class TurnLoop:
                 return ending
 
     async def _ask(self, turn: Turn) -> Reply | Ending | None:
-        """The model's reply, or how the turn ends without one; None when it was handed over."""
+        """The model's reply, or how the turn ends without one; None when it is to be asked anew."""
         toolbox = await self._registry.toolbox(turn.agent, turn.locale)
         try:
-            return await self._asking.ask(turn, toolbox)
-        except TooLargeForModel as error:
-            sentence = error.sentence(self._catalogue, turn.locale)
-            await self._writes.cut_off(turn, Closing("halted", "context"), error.abandoned)
-            return Halted("context", sentence, closed=True)
+            return await self._asking.ask(turn, toolbox, await self._foreseeing(turn, toolbox))
+        except NoRoom as error:
+            if error.asked:
+                await self._writes.cut_off(turn, Closing("halted", "context"), error.abandoned)
+            return Halted("context", error.sentence, closed=error.asked)
         except (BrokenOff, AllRoutesFailed) as error:
             if isinstance(error, AllRoutesFailed) and await self._escalation.from_failure(turn, error):
+                return None
+            if isinstance(error, BrokenOff) and await self._continuing.from_break(turn, error):
                 return None
             sentence = error.sentence(self._catalogue, turn.locale)
             partial = error.partial_text if isinstance(error, BrokenOff) else ""
             await self._writes.cut_off(turn, Closing("error", sentence), error.abandoned, partial)
             return Failed(sentence, closed=True)
+
+    async def _foreseeing(self, turn: Turn, toolbox: Toolbox) -> Callable[[str, str], None] | None:
+        """What begins reviews while the model streams; None for an agent without any (PIP-101)."""
+        reviews = turn.reviews
+        if reviews is None:
+            return None
+        reviews.toolbox = toolbox
+        scope = await self._scope(turn, NONE_DECIDED)
+        return lambda name, arguments: reviews.foresee(self._pipeline.foresee(scope, name, arguments))
 
     async def _record(
         self,
@@ -140,10 +174,10 @@ class TurnLoop:
         """Store and show a reply with what follows from it; whether the run is closed now."""
         message, closed = await self._writes.reply(turn, reply, calls, note=note, closing=closing)
         turn.model_calls += 1
-        turn.shown, turn.served_by, turn.model_step = "", None, None
         if reply.text:
-            turn.said.append(reply.text)
+            turn.say(reply.text)
         self._asking.said(turn, message)
+        await self._allowance.charged(turn)
         return closed
 
     async def _words(self, turn: Turn, reply: Reply) -> Ending | None:
@@ -183,6 +217,8 @@ class TurnLoop:
         scope = await self._scope(turn, decisions)
         end = await self._pipeline.run(scope, calls, TurnSink(turn, self._writes, self._observed))
         turn.recovered = False
+        if turn.reviews is not None:
+            await turn.reviews.settle()
         if isinstance(end, Paused):
             ttl = turn.conversation.approval_ttl_seconds or self._ttl_seconds
             return Waiting(await self._writes.pause(turn, end.call, end.ask, ttl))
@@ -229,6 +265,7 @@ class TurnLoop:
             budget_left_usd=turn.budget_left_usd,
             reread=lambda: self._writes.reread(turn),
             unknown_outcomes=await self._unknown_outcomes(turn),
+            reviews=turn.reviews,
             leave_open=lambda: turn.stop_reason not in ENDING_STOPS,
             cut_off_by=lambda: cut_off_by(turn),
         )

@@ -25,11 +25,12 @@ def run_message(run: runs.Run, steps: Sequence[str] = ()) -> runs_pb2.Run:
         conversation_id=run.conversation_id,
         status=run.status,
         summary=run.summary,
-        after_seq=run.after_seq,
         started_at=iso(run.started_at),
         cost_usd=run.cost_usd,
         unknown_cost_calls=run.unknown_cost_calls,
     )
+    if run.after_seq is not None:
+        message.after_seq = run.after_seq
     if run.finished_at:
         message.finished_at = iso(run.finished_at)
     for body in steps:
@@ -103,8 +104,8 @@ class RunRecorder:
 
     async def write(self, connection: Connection, *steps: runs_pb2.RunStep) -> None:
         """Store steps as they are now."""
-        for step in steps:
-            await runs.put_step(connection, self.run.id, step.index, step.kind, step_json(step))
+        told = {step.index: (step.index, step.kind, step_json(step)) for step in steps}
+        await runs.put_steps(connection, self.run.id, list(told.values()))
 
     def spent(self, cost_usd: float | None, unknown_calls: int) -> None:
         """Count money in what is shown."""

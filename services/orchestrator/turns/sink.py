@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
 from crew.v1 import events_pb2, runs_pb2
 
 from services.common.toolhost.contract import Effect
+from services.common.toolhost.nested import NestedCall
 from services.orchestrator.calls.contract import CallOutcome
 from services.orchestrator.calls.steps import step_arguments
+from services.orchestrator.store.audit import NewEntry
 from services.orchestrator.store.records import GateVerdict, StoredCall
 from services.orchestrator.turns.observing import CallObserver
 from services.orchestrator.turns.turn import Turn
@@ -34,10 +37,28 @@ class TurnSink:
         told = orjson.dumps(details).decode()
         self._publish(tool_progress=events_pb2.ToolProgress(id=call_id, text=text, details=told))
 
+    async def nested(self, call_id: str, index: int, call: NestedCall) -> None:
+        """Charge a call of a script and show it."""
+        if call.cost_usd or call.unknown_cost_calls:
+            await self._writes.nested(self._turn, call_id, call)
+        told = events_pb2.NestedCall(tool_call_id=call_id, index=index, call=call.json())
+        self._publish(nested_call=told)
+
     async def starting(
-        self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str, effect: Effect
+        self,
+        call: StoredCall,
+        arguments_json: str,
+        allowed_by: GateVerdict,
+        rule: str,
+        effect: Effect,
+        reviewed_by: str,
     ) -> None:
-        """Open the call's step and record why it may run; committed before this returns."""
+        """Open the call's step and record why it may run.
+
+        Committed before this returns, but for a read that no person was asked about: that is stored
+        with its result. A process that dies under it leaves an open call, which the next one makes
+        again or closes, with an entry of its own.
+        """
         step = self._turn.recorder.open(
             "tool",
             name=call.name,
@@ -47,7 +68,13 @@ class TurnSink:
         )
         self._turn.call_steps[call.id] = step
         about = self._writes.trail.call(self._turn, call, arguments_json, effect)
-        await self._writes.starting(self._turn, about, step, allowed_by, rule[:500])
+        about = replace(about, reviewed_by=reviewed_by)
+        decided_by = rule if allowed_by == "approved" else None
+        entry = NewEntry("allowed", about, allowed_by, rule[:500], decided_by)
+        if effect == "read" and allowed_by != "approved":
+            self._turn.let_through[call.id] = entry
+        else:
+            await self._writes.starting(self._turn, entry, step)
 
     async def ended(self, outcome: CallOutcome) -> None:
         """Close the step, count the call and show the result."""
@@ -59,7 +86,6 @@ class TurnSink:
             ok=outcome.ok,
             output=outcome.step_output,
             ms=outcome.ms or 0,
-            calls="[]",
         )
         if outcome.cost_usd is not None:
             result.cost_usd = outcome.cost_usd
@@ -67,6 +93,10 @@ class TurnSink:
             result.shortened = outcome.shortened
         if outcome.original_chars is not None:
             result.original_chars = outcome.original_chars
+        if outcome.script is not None:
+            result.calls = outcome.script.calls_json()
+            result.received_chars = outcome.script.received_chars
+            result.printed_chars = outcome.script.printed_chars
         self._publish(tool_result=result)
 
     async def store(self, outcomes: Sequence[CallOutcome]) -> None:
@@ -75,6 +105,7 @@ class TurnSink:
         await self._writes.outcomes(self._turn, outcomes, steps)
         for outcome in outcomes:
             self._turn.call_steps.pop(outcome.call.id, None)
+            self._turn.let_through.pop(outcome.call.id, None)
 
     def _close_step(self, outcome: CallOutcome) -> None:
         turn = self._turn
@@ -87,6 +118,10 @@ class TurnSink:
         if step is None:
             step = turn.recorder.open("tool", name=outcome.call.name, tool_call_id=outcome.call.id)
             turn.call_steps[outcome.call.id] = step
+        if outcome.script is not None:
+            step.calls = outcome.script.calls_json()
+            step.received_chars = outcome.script.received_chars
+            step.printed_chars = outcome.script.printed_chars
         turn.recorder.close(
             step,
             ms=outcome.ms or 0,

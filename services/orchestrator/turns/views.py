@@ -8,6 +8,7 @@ import orjson
 from crew.v1 import approvals_pb2, conversations_pb2
 
 from services.common.times import iso
+from services.common.toolhost import exact_json
 from services.orchestrator.calls import grants
 from services.orchestrator.store.queue import QueuedItem
 from services.orchestrator.store.records import Approval, Conversation, Message
@@ -24,8 +25,12 @@ def message_view(message: Message) -> conversations_pb2.Message:
         created_at=iso(message.created_at),
         details=message.details,
         is_error=message.is_error,
-        context=message.context or "null",
+        cost_estimated=message.cost_estimated,
     )
+    if message.role == "tool":
+        _put_script(view, message.context)
+    else:
+        view.context = _without_memory(message.context or "")
     for call in message.tool_calls:
         shown = view.tool_calls.add(id=call.id, name=call.name, arguments=call.arguments)
         if call.broken is not None:
@@ -37,6 +42,25 @@ def message_view(message: Message) -> conversations_pb2.Message:
         if (value := getattr(message.usage, field)) is not None:
             setattr(view, field, value)
     return view
+
+
+def _without_memory(context: str) -> str:
+    """Notes of a message without those of memory, which people read elsewhere (AGT-193, TRN-313)."""
+    if "turn_notes" not in context:
+        return context
+    notes = exact_json.loads_object(context)
+    notes.pop("turn_notes", None)
+    return exact_json.dumps(notes) if notes else ""
+
+
+def _put_script(view: conversations_pb2.Message, context: str | None) -> None:
+    """What a script's stored message says of its calls (TRN-308); other tool messages say nothing."""
+    if context is None:
+        return
+    record = exact_json.loads_object(context)
+    view.calls = exact_json.dumps(record["calls"])
+    view.received_chars = record["received_chars"]
+    view.printed_chars = record["printed_chars"]
 
 
 def always_allows(approval: Approval) -> str:
@@ -63,9 +87,17 @@ def approval_view(approval: Approval) -> approvals_pb2.Approval:
         summary=approval.summary,
         preview=approval.preview,
         may_always=approval.may_always,
+        delivery=approval.delivery,
     )
     if approval.may_always:
         view.always_allows = always_allows(approval)
+    if approval.review is not None:
+        review = approval.review
+        view.review.verdict, view.review.reason, view.review.route = (
+            review.verdict,
+            review.reason,
+            review.route,
+        )
     if approval.answer is not None:
         view.answer = approval.answer
     if approval.decided_at is not None:

@@ -31,11 +31,14 @@ export interface AgentCacheStats {
 
 export interface AgentStats {
   agent_id: string;
-  cost_usd: number;
+  cost_usd: number | null;
   calls: number;
   unknown_cost_calls: number;
   prompt_tokens: number;
   completion_tokens: number;
+  estimated_cost_calls: number;
+  cached_tokens: number;
+  reasoning_tokens: number;
 }
 
 export interface Approval {
@@ -59,6 +62,8 @@ export interface Approval {
   may_always: boolean;
   decided_by: string | null;
   always_allows: string;
+  review: Review | null;
+  delivery: string;
 }
 
 export interface ApprovalRequired {
@@ -67,6 +72,29 @@ export interface ApprovalRequired {
 
 export interface AssistantMessage {
   message: Message | null;
+}
+
+export interface Budget {
+  scope: string;
+  id: string;
+  period: string;
+  limit_usd: number;
+  spent_usd: number;
+  reserved_usd: number;
+  unknown_cost_calls: number;
+  state: string;
+  go_on_today: boolean | null;
+}
+
+export interface BudgetsReply {
+  budgets: Budget[];
+  day: string;
+  timezone: string;
+}
+
+export interface Compacted {
+  turns: number;
+  text: string;
 }
 
 export interface ConnectionsReply {
@@ -121,11 +149,14 @@ export interface CreatedToken {
 
 export interface DayStats {
   day: string;
-  cost_usd: number;
+  cost_usd: number | null;
   calls: number;
   unknown_cost_calls: number;
   prompt_tokens: number;
   completion_tokens: number;
+  estimated_cost_calls: number;
+  cached_tokens: number;
+  reasoning_tokens: number;
 }
 
 export interface Done {
@@ -193,6 +224,10 @@ export interface Message {
   is_error: boolean;
   context: Json;
   author: string;
+  cost_estimated: boolean;
+  calls: Json;
+  received_chars: number | null;
+  printed_chars: number | null;
 }
 
 export interface MessageToolCall {
@@ -205,11 +240,14 @@ export interface MessageToolCall {
 export interface ModelStats {
   provider: string;
   model: string;
-  cost_usd: number;
+  cost_usd: number | null;
   calls: number;
   unknown_cost_calls: number;
   prompt_tokens: number;
   completion_tokens: number;
+  estimated_cost_calls: number;
+  cached_tokens: number;
+  reasoning_tokens: number;
 }
 
 export interface NestedCall {
@@ -218,13 +256,41 @@ export interface NestedCall {
   call: Json;
 }
 
+export interface NoticeFrame {
+  text: string;
+}
+
+export interface Notification {
+  id: string;
+  kind: string;
+  cause: string;
+  subject: string;
+  text: string;
+  created_at: string;
+  read_at: string | null;
+  approval_id: string | null;
+  conversation_id: string | null;
+  agent_id: string | null;
+  over_at: string | null;
+  delivery: string;
+  delivered_by: string | null;
+}
+
+export interface NotificationFrame {
+  notification: Notification | null;
+  unread: number;
+}
+
 export interface PurposeStats {
   purpose: string;
-  cost_usd: number;
+  cost_usd: number | null;
   calls: number;
   unknown_cost_calls: number;
   prompt_tokens: number;
   completion_tokens: number;
+  estimated_cost_calls: number;
+  cached_tokens: number;
+  reasoning_tokens: number;
 }
 
 export interface Queued {
@@ -238,6 +304,12 @@ export interface QueuedMessage {
   kind: string;
   position: number;
   text: string;
+}
+
+export interface Review {
+  verdict: string;
+  reason: string;
+  route: string;
 }
 
 export interface RouteFallback {
@@ -260,7 +332,7 @@ export interface Run {
   conversation_id: string;
   status: string;
   summary: string;
-  after_seq: number;
+  after_seq: number | null;
   started_at: string;
   finished_at: string | null;
   cost_usd: number;
@@ -284,6 +356,7 @@ export interface RunStep {
   started_at: string;
   ms: number | null;
   cost_usd: number | null;
+  cost_estimated: boolean | null;
   route: string | null;
   first_token_ms: number | null;
   prompt_tokens: number | null;
@@ -292,6 +365,7 @@ export interface RunStep {
   reasoning_tokens: number | null;
   error: string | null;
   next_route: string | null;
+  moved: string[];
   name: string | null;
   arguments: Json;
   ok: boolean | null;
@@ -301,6 +375,9 @@ export interface RunStep {
   shortened: string | null;
   original_chars: number | null;
   text: string | null;
+  calls?: Json;
+  received_chars?: number;
+  printed_chars?: number;
 }
 
 export interface ServiceHealth {
@@ -332,6 +409,7 @@ export interface StatsReply {
   cache_by_agent: AgentCacheStats[];
   unknown_cache_calls: number;
   pending_proposals: number;
+  timezone: string;
 }
 
 export interface Steer {
@@ -427,6 +505,7 @@ export type TurnEvent =
   | ({ type: "steer" } & Steer)
   | ({ type: "queued" } & Queued)
   | ({ type: "tool_progress" } & ToolProgress)
+  | ({ type: "compacted" } & Compacted)
   | ({ type: "done" } & Done)
   | ({ type: "halted" } & Halted)
   | ({ type: "error" } & Failed)
@@ -437,4 +516,6 @@ export type ActivityFrame =
   | ({ type: "snapshot" } & ActivitySnapshot)
   | ({ type: "run" } & RunFrame)
   | ({ type: "event" } & RunEventFrame)
-  | ({ type: "conversation" } & ConversationFrame);
+  | ({ type: "conversation" } & ConversationFrame)
+  | ({ type: "notification" } & NotificationFrame)
+  | ({ type: "notice" } & NoticeFrame);
