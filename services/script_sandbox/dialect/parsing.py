@@ -36,8 +36,8 @@ def parse_script(text: str, max_chars: int) -> ast.Module:
         raise Refused(Fault(_deepest_line(text), 0, "nesting", {"most": MAX_NESTING})) from None
     except ValueError:
         raise Refused(Fault(1, 0, "characters")) from None
-    _refuse_uncompilable(tree)
     _simplify(tree)
+    _refuse_uncompilable(tree)
     return tree
 
 
