@@ -57,6 +57,7 @@ from services.orchestrator.calls.review import Reviewer
 from services.orchestrator.hosts.local import LocalToolHost
 from services.orchestrator.hosts.own import OWN_HOST, AskUser, ProgressNote
 from services.orchestrator.hosts.remote import RemoteToolHost
+from services.orchestrator.hosts.script_sandbox import ScriptSandboxState
 from services.orchestrator.models.config import ModelsConfig, Price
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
@@ -295,6 +296,7 @@ class _Orchestrator:
             models=self.models,
             catalogue=catalogue,
             space=space,
+            sandbox=self._sandbox_state(),
         )
         system_pb2_grpc.add_SystemServicer_to_server(system, grpc)
         auth_pb2_grpc.add_AuthServicer_to_server(
@@ -303,6 +305,20 @@ class _Orchestrator:
         crew_pb2_grpc.add_CrewServicer_to_server(
             CrewServicer(desk=desk, database=self.database, activity=activity), grpc
         )
+
+    def _sandbox_state(self) -> ScriptSandboxState | None:
+        """Of the script sandbox, where there is one."""
+        settings = self.settings
+        if not settings.script_sandbox_address:
+            return None
+        channel = connect(
+            settings.script_sandbox_address,
+            caller="orchestrator",
+            called="script_sandbox",
+            secrets_dir=settings.secrets_dir,
+        )
+        self.channels.append(channel)
+        return ScriptSandboxState(channel)
 
     async def start(self, stack: AsyncExitStack) -> None:
         """Bring everything up; `stack` takes it down again in the opposite order."""
