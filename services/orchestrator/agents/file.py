@@ -56,6 +56,8 @@ class AgentFile(_Strict):
     tools: Names = ()
     tool_output_chars: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     tool_execution: Literal["parallel", "sequential"] | None = None
+    script_calls: Literal["none", "read_only", "gated"] = "read_only"
+    script_llm: bool = True
     write_paths: Names = ()
     shell_network: bool = True
     shell_write_paths: Names = ()
