@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from services.common.toolhost.contract import Effect, Fault, ImageBlock, Outcome
+from services.common.toolhost.nested import NestedCall, ScriptRecord
 from services.common.wording import Locale
 from services.orchestrator.agents.profile import Agent
 from services.orchestrator.calls.toolbox import Toolbox
@@ -107,6 +108,8 @@ class CallOutcome:
     bytes_out: int = 0
     # Of a command.
     exit_code: int | None = None
+    # Of a script.
+    script: ScriptRecord | None = None
 
     @property
     def refused(self) -> bool:
@@ -164,8 +167,9 @@ BatchEnd = Completed | Paused
 class CallSink(Protocol):
     """Where the pipeline says what happens; every method is awaited, in order for one call.
 
-    `starting`, `ended` and `store` may raise: the batch then ends with that error. `announced` and
-    `progress` are for watchers; what they raise is logged and changes nothing (PIP-129).
+    `starting`, `ended` and `store` may raise: the batch then ends with that error. What `nested`
+    raises reaches the tool whose call it was. `announced` and `progress` are for watchers; what they
+    raise is logged and changes nothing (PIP-129).
     """
 
     async def announced(self, call: StoredCall) -> None:
@@ -173,6 +177,9 @@ class CallSink(Protocol):
 
     async def progress(self, call_id: str, text: str, details: Mapping[str, Any]) -> None:
         """A running call says how far it is; live only."""
+
+    async def nested(self, call_id: str, index: int, call: NestedCall) -> None:
+        """A call that the running call `call_id` made ended: shown, and charged at once (TRN-290)."""
 
     async def starting(
         self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str, effect: Effect

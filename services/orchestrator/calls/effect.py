@@ -12,6 +12,7 @@ import structlog
 
 from services.common.rpc import trace
 from services.common.toolhost.contract import ToolResult, text_result
+from services.common.toolhost.nested import NestedCall
 from services.common.wording import load
 from services.orchestrator.calls.admission import Admitted, ceiling_of
 from services.orchestrator.calls.closing import close
@@ -48,7 +49,8 @@ class Effects:
         )
         began = time.monotonic()
         progress = _Progress(call.id, sink, self._results)
-        result, answered = await self._at_host(scope, admitted, progress, stop)
+        nested = _Nested(call.id, sink, self._results)
+        result, answered = await self._at_host(scope, admitted, progress, nested, stop)
         progress.close()
         cancelled = stop.is_set() and not (answered and _finished(result))
         request = BeforeCall(scope, call, admitted.fitted.arguments)
@@ -74,7 +76,12 @@ class Effects:
         return outcome
 
     async def _at_host(
-        self, scope: Scope, admitted: Admitted, progress: _Progress, stop: asyncio.Event
+        self,
+        scope: Scope,
+        admitted: Admitted,
+        progress: _Progress,
+        nested: _Nested,
+        stop: asyncio.Event,
     ) -> tuple[ToolResult, bool]:
         """The host's result, and whether it gave one: a silent host is left after a stop (PIP-042)."""
         host, spec = admitted.held.host, admitted.held.spec
@@ -86,6 +93,7 @@ class Effects:
             stop=stop,
             token=admitted.token,
             target_state=admitted.target_state,
+            nested=nested,
         )
         work = asyncio.create_task(host.run(run), name=f"call {admitted.call.id}")
         stopped = asyncio.create_task(stop.wait())
@@ -142,6 +150,20 @@ class _Progress:
     def close(self) -> None:
         """The call has settled."""
         self._open = False
+
+
+class _Nested:
+    """Tells of the calls of one call, numbered in the order of finishing (TRN-307)."""
+
+    def __init__(self, call_id: str, sink: CallSink, results: ResultMaker) -> None:
+        self._call_id = call_id
+        self._sink = sink
+        self._results = results
+        self._told = 0
+
+    async def __call__(self, call: NestedCall) -> None:
+        index, self._told = self._told, self._told + 1
+        await self._sink.nested(self._call_id, index, self._results.nested(call))
 
 
 def _finished(result: ToolResult) -> bool:

@@ -9,6 +9,7 @@ import orjson
 from crew.v1 import events_pb2, runs_pb2
 
 from services.common.toolhost.contract import Effect
+from services.common.toolhost.nested import NestedCall
 from services.orchestrator.calls.contract import CallOutcome
 from services.orchestrator.calls.steps import step_arguments
 from services.orchestrator.store.records import GateVerdict, StoredCall
@@ -33,6 +34,13 @@ class TurnSink:
         """Show how far a running call is."""
         told = orjson.dumps(details).decode()
         self._publish(tool_progress=events_pb2.ToolProgress(id=call_id, text=text, details=told))
+
+    async def nested(self, call_id: str, index: int, call: NestedCall) -> None:
+        """Charge a call of a script and show it."""
+        if call.cost_usd or call.unknown_cost_calls:
+            await self._writes.nested(self._turn, call_id, call)
+        told = events_pb2.NestedCall(tool_call_id=call_id, index=index, call=call.json())
+        self._publish(nested_call=told)
 
     async def starting(
         self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str, effect: Effect
@@ -59,7 +67,6 @@ class TurnSink:
             ok=outcome.ok,
             output=outcome.step_output,
             ms=outcome.ms or 0,
-            calls="[]",
         )
         if outcome.cost_usd is not None:
             result.cost_usd = outcome.cost_usd
@@ -67,6 +74,10 @@ class TurnSink:
             result.shortened = outcome.shortened
         if outcome.original_chars is not None:
             result.original_chars = outcome.original_chars
+        if outcome.script is not None:
+            result.calls = outcome.script.calls_json()
+            result.received_chars = outcome.script.received_chars
+            result.printed_chars = outcome.script.printed_chars
         self._publish(tool_result=result)
 
     async def store(self, outcomes: Sequence[CallOutcome]) -> None:
@@ -87,6 +98,10 @@ class TurnSink:
         if step is None:
             step = turn.recorder.open("tool", name=outcome.call.name, tool_call_id=outcome.call.id)
             turn.call_steps[outcome.call.id] = step
+        if outcome.script is not None:
+            step.calls = outcome.script.calls_json()
+            step.received_chars = outcome.script.received_chars
+            step.printed_chars = outcome.script.printed_chars
         turn.recorder.close(
             step,
             ms=outcome.ms or 0,

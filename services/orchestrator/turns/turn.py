@@ -8,9 +8,10 @@ from typing import Literal
 
 from crew.v1 import runs_pb2
 
+from services.common.toolhost.nested import NestedCall
 from services.common.wording import Locale
 from services.orchestrator.agents.profile import Agent
-from services.orchestrator.calls.contract import CutOff
+from services.orchestrator.calls.contract import CallOutcome, CutOff
 from services.orchestrator.calls.loop_guard import LoopGuard
 from services.orchestrator.models.contract import Route
 from services.orchestrator.store.records import Approval, Conversation, HaltReason, Message
@@ -21,6 +22,28 @@ from services.orchestrator.turns.stream import TurnStream
 # "person", "time" and "full" end the turn; with the others somebody goes on with it.
 StopReason = Literal["person", "time", "full", "shutdown", "lost"]
 ENDING_STOPS: frozenset[StopReason] = frozenset({"person", "time", "full"})
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """Money that is in the totals of run and conversation."""
+
+    cost_usd: float = 0.0
+    unknown_calls: int = 0
+
+    def plus(self, call: NestedCall) -> Charged:
+        """With one more call of the script."""
+        return Charged(self.cost_usd + (call.cost_usd or 0), self.unknown_calls + call.unknown_cost_calls)
+
+    def left_of(self, outcome: CallOutcome) -> Charged:
+        """What the whole call cost beyond this; never less than nothing."""
+        return Charged(
+            max(0.0, (outcome.cost_usd or 0) - self.cost_usd),
+            max(0, outcome.unknown_cost_calls - self.unknown_calls),
+        )
+
+
+NOTHING_CHARGED = Charged()
 
 
 @dataclass(slots=True)
@@ -59,6 +82,8 @@ class Turn:
     # Run step of the model call, or of the tool calls by id, that is open now.
     model_step: runs_pb2.RunStep | None = None
     call_steps: dict[str, runs_pb2.RunStep] = field(default_factory=dict)
+    # What calls of a running script cost that is charged already, by the script's call id.
+    charged: dict[str, Charged] = field(default_factory=dict)
 
     @property
     def conversation_id(self) -> str:

@@ -8,6 +8,7 @@ import orjson
 from crew.v1 import approvals_pb2, conversations_pb2
 
 from services.common.times import iso
+from services.common.toolhost import exact_json
 from services.orchestrator.calls import grants
 from services.orchestrator.store.queue import QueuedItem
 from services.orchestrator.store.records import Approval, Conversation, Message
@@ -24,8 +25,11 @@ def message_view(message: Message) -> conversations_pb2.Message:
         created_at=iso(message.created_at),
         details=message.details,
         is_error=message.is_error,
-        context=message.context or "null",
     )
+    if message.role == "tool":
+        _put_script(view, message.context)
+    else:
+        view.context = message.context or ""
     for call in message.tool_calls:
         shown = view.tool_calls.add(id=call.id, name=call.name, arguments=call.arguments)
         if call.broken is not None:
@@ -37,6 +41,16 @@ def message_view(message: Message) -> conversations_pb2.Message:
         if (value := getattr(message.usage, field)) is not None:
             setattr(view, field, value)
     return view
+
+
+def _put_script(view: conversations_pb2.Message, context: str | None) -> None:
+    """What a script's stored message says of its calls (TRN-308); other tool messages say nothing."""
+    if context is None:
+        return
+    record = exact_json.loads_object(context)
+    view.calls = exact_json.dumps(record["calls"])
+    view.received_chars = record["received_chars"]
+    view.printed_chars = record["printed_chars"]
 
 
 def always_allows(approval: Approval) -> str:

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from crew.v1 import runs_pb2
 
+from services.common.toolhost.nested import NestedCall
 from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.contract import ApprovalDraft, CallOutcome
 from services.orchestrator.models.contract import Reply, Route
@@ -37,7 +38,7 @@ from services.orchestrator.store.records import (
     Usage,
 )
 from services.orchestrator.turns.trail import Trail
-from services.orchestrator.turns.turn import Turn
+from services.orchestrator.turns.turn import NOTHING_CHARGED, Turn
 
 # Verdicts whose reason names who decided.
 _BY_A_PERSON: frozenset[GateVerdict] = frozenset({"approved", "denied"})
@@ -184,23 +185,41 @@ class TurnWrites:
     ) -> None:
         """Store the results of calls in the order written, with their steps and their cost."""
         stored_messages = [closing_message(outcome, turn.run_id) for outcome in outcomes]
-        cost = sum(outcome.cost_usd or 0 for outcome in outcomes)
-        unknown = sum(outcome.unknown_cost_calls for outcome in outcomes)
+        charges = [turn.charged.get(each.call.id, NOTHING_CHARGED).left_of(each) for each in outcomes]
+        cost = sum(charge.cost_usd for charge in charges)
+        unknown = sum(charge.unknown_calls for charge in charges)
+        # The children's own runs have it already (SCR-132).
+        children = sum(outcome.script.child_spent_usd for outcome in outcomes if outcome.script)
         spent: tuple[float, int] | None = None
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
             stored = await messages.append(connection, turn.conversation_id, stored_messages)
-            if cost or unknown:
+            if cost or unknown or children:
                 spent = await conversations.charge(
-                    connection, turn.conversation_id, cost_usd=cost, unknown_calls=unknown
+                    connection, turn.conversation_id, cost_usd=cost + children, unknown_calls=unknown
                 )
                 await runs.add(connection, turn.run_id, cost_usd=cost, unknown_calls=unknown)
             await turn.recorder.write(connection, *steps)
             await self._ended(connection, turn, outcomes)
         turn.log.extend(stored)
+        for outcome in outcomes:
+            turn.charged.pop(outcome.call.id, None)
         if spent is not None:
             turn.recorder.spent(cost, unknown)
             self._spent(turn, *spent)
+
+    async def nested(self, turn: Turn, call_id: str, call: NestedCall) -> None:
+        """Charge a call of the running script `call_id` at once (TRN-290)."""
+        unknown = call.unknown_cost_calls
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            spent = await conversations.charge(
+                connection, turn.conversation_id, cost_usd=call.cost_usd, unknown_calls=unknown
+            )
+            await runs.add(connection, turn.run_id, cost_usd=call.cost_usd, unknown_calls=unknown)
+        turn.charged[call_id] = turn.charged.get(call_id, NOTHING_CHARGED).plus(call)
+        turn.recorder.spent(call.cost_usd, unknown)
+        self._spent(turn, *spent)
 
     async def pause(self, turn: Turn, call: StoredCall, draft: ApprovalDraft, ttl_seconds: int) -> Approval:
         """Put a request before a person and give the conversation free; nothing runs (TRN-196)."""
@@ -372,6 +391,7 @@ def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:
         name=outcome.call.name,
         is_error=not outcome.ok,
         details=outcome.details_json,
+        context=outcome.script.json() if outcome.script else None,
         outcome=outcome.outcome,
         arguments_sha256=digest(outcome.arguments_json),
     )

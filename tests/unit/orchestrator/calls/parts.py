@@ -19,6 +19,7 @@ from services.common.toolhost.contract import (
     WorkspaceGrant,
     text_result,
 )
+from services.common.toolhost.nested import NestedCall
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.agents.profile import Agent
 from services.orchestrator.calls.arguments import digest
@@ -95,6 +96,7 @@ class Sink:
     stored: list[CallOutcome] = field(default_factory=list)
     progress_texts: list[str] = field(default_factory=list)
     allowed: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    nested_calls: list[NestedCall] = field(default_factory=list)
     fail_starting: Exception | None = None
 
     async def announced(self, call: StoredCall) -> None:
@@ -103,6 +105,10 @@ class Sink:
     async def progress(self, call_id: str, text: str, details: Mapping[str, Any]) -> None:
         self.events.append(("progress", call_id))
         self.progress_texts.append(text)
+
+    async def nested(self, call_id: str, index: int, call: NestedCall) -> None:
+        self.events.append((f"nested {index}", call_id))
+        self.nested_calls.append(call)
 
     async def starting(
         self, call: StoredCall, arguments_json: str, allowed_by: str, rule: str, effect: str

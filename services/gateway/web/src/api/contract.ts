@@ -193,6 +193,9 @@ export interface Message {
   is_error: boolean;
   context: Json;
   author: string;
+  calls: Json;
+  received_chars: number | null;
+  printed_chars: number | null;
 }
 
 export interface MessageToolCall {
@@ -301,6 +304,9 @@ export interface RunStep {
   shortened: string | null;
   original_chars: number | null;
   text: string | null;
+  calls?: Json;
+  received_chars?: number;
+  printed_chars?: number;
 }
 
 export interface ServiceHealth {
