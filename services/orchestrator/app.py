@@ -17,6 +17,7 @@ from crew.v1 import (
     crew_pb2_grpc,
     messages_pb2_grpc,
     runs_pb2_grpc,
+    script_sandbox_pb2_grpc,
     stats_pb2_grpc,
     system_pb2_grpc,
     tools_pb2_grpc,
@@ -26,6 +27,7 @@ from crew.v1 import (
 from services.common.rpc import DirectedChannel, RpcServer, Verifier, connect
 from services.common.settings import OrchestratorSettings
 from services.common.start import StartError
+from services.common.toolhost.contract import Tool
 from services.common.wording import load
 from services.orchestrator.access import ApiTokens, Logins, ScopeGuard
 from services.orchestrator.access.audit import AccessAudit
@@ -55,6 +57,9 @@ from services.orchestrator.hosts.remote import RemoteToolHost
 from services.orchestrator.models.config import ModelsConfig, Price
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
+from services.orchestrator.scripts.questions import Questions
+from services.orchestrator.scripts.running import Scripts
+from services.orchestrator.scripts.tool_script import ToolScript
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
@@ -120,10 +125,10 @@ class _Orchestrator:
             closed_ports=sorted({settings.port, settings.grpc_port, *settings.closed_ports} - {0}),
             private_paths=[settings.secrets_dir],
         )
-        self.channels, hosts = _hosts(settings)
-        self.registry = ToolRegistry(hosts)
         mask = SecretMask(settings.secret_values())
         pipeline = CallPipeline(grant_for=self.agents.workspace_grant, mask=mask)
+        self.channels, hosts = _hosts(settings, self._own_tools(pipeline))
+        self.registry = ToolRegistry(hosts, derived={ToolScript.name: ToolScript.derived})
         metrics, troubles = ToolMetrics(), ToolTroubles()
         activity, streams = Activity(), Streams()
         writes = TurnWrites(self.database, Trail(mask))
@@ -228,6 +233,26 @@ class _Orchestrator:
         )
         crew_pb2_grpc.add_CrewServicer_to_server(CrewServicer(desk=desk, database=self.database), grpc)
 
+    def _own_tools(self, pipeline: CallPipeline) -> tuple[list[DirectedChannel], list[Tool]]:
+        """Tools of this process, and the channels they need."""
+        settings = self.settings
+        tools: list[Tool] = [AskUser(), ProgressNote()]
+        if not settings.script_sandbox_address:
+            return [], tools
+        sandbox = connect(
+            settings.script_sandbox_address,
+            caller="orchestrator",
+            called="script_sandbox",
+            secrets_dir=settings.secrets_dir,
+        )
+        scripts = Scripts(
+            sandbox=script_sandbox_pb2_grpc.ScriptSandboxStub(sandbox),
+            desk=pipeline.inner,
+            questions=Questions(self.models, self.database),
+            database=self.database,
+        )
+        return [sandbox], [*tools, ToolScript(scripts)]
+
     async def start(self, stack: AsyncExitStack) -> None:
         """Bring everything up; `stack` takes it down again in the opposite order."""
         await asyncio.to_thread(self.agents.load)
@@ -268,15 +293,18 @@ def _models_config(settings: OrchestratorSettings) -> ModelsConfig:
     )
 
 
-def _hosts(settings: OrchestratorSettings) -> tuple[list[DirectedChannel], list[OfferedHost]]:
+def _hosts(
+    settings: OrchestratorSettings, own: tuple[list[DirectedChannel], list[Tool]]
+) -> tuple[list[DirectedChannel], list[OfferedHost]]:
     """The tools service, this process's own tools, and what the owner added."""
     tools = connect(
         settings.tools_address, caller="orchestrator", called="tools", secrets_dir=settings.secrets_dir
     )
-    channels = [tools]
+    own_channels, own_tools = own
+    channels = [tools, *own_channels]
     hosts = [
         OfferedHost(RemoteToolHost("tools", tools)),
-        OfferedHost(LocalToolHost(OWN_HOST, [AskUser(), ProgressNote()])),
+        OfferedHost(LocalToolHost(OWN_HOST, own_tools)),
     ]
     for name, entry in settings.config.values.tool_hosts.items():
         token_file = entry.token_file if entry.token_file.is_absolute() else settings.home / entry.token_file

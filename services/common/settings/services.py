@@ -167,6 +167,8 @@ class OrchestratorSettings(_FromEnvironment):
     # None: somebody else migrates before this service starts.
     migration_database_url: SecretStr | None = None
     tools_address: Address
+    # Where scripts are interpreted; empty: no agent is given `tool_script`.
+    script_sandbox_address: str = ""
     run_dir: Path | None = None
     # Where this replica is reached by the others; empty with one replica.
     orchestrator_address: str = ""

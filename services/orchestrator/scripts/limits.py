@@ -9,8 +9,6 @@ from __future__ import annotations
 MOST_CALLS = 25
 MOST_QUESTIONS = 10
 MOST_LOOKUPS = 40
-# Of the calls of all scripts of one turn, by each model call the turn may make.
-CALLS_PER_STEP = 10
 
 BATCH_ITEMS = 10
 BATCH_AT_ONCE = 4

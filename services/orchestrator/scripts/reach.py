@@ -48,15 +48,19 @@ class Reach:
     held: Toolbox
     callable: Toolbox
 
-    def refusal(self, name: str, line: int, locale: Locale) -> str | None:
-        """Why the script ends at a call of `name`; None for a tool it may call and for unknown names.
+    def refusal(self, name: str, locale: Locale) -> str | None:
+        """Why a script ends at a call of `name`; None for a tool it may call and for unknown names.
 
-        The sentence names the tool and the line and nothing else of the script (SCR-052).
+        The sentence names the tool and nothing else of the script (SCR-052).
         """
         if self.callable.find(name) is not None or self.held.find(name) is None:
             return None
-        key = "always_asks" if name in _ALWAYS_ASKS else "delegate" if name == "delegate" else "closed"
-        return load("orchestrator").text(locale, f"scripts.refused.{key}", line=line, tool=name)
+        key = "closed"
+        if name in _ALWAYS_ASKS:
+            key = "always_asks"
+        elif name in _DIRECT_ONLY:
+            key = "direct_only"
+        return load("orchestrator").text(locale, f"scripts.refused.{key}", tool=name)
 
     def unknown(self, name: str, locale: Locale) -> str:
         """What a call of a name the agent does not hold is answered with (SCR-049)."""

@@ -36,9 +36,13 @@ class TurnSink:
         self._publish(tool_progress=events_pb2.ToolProgress(id=call_id, text=text, details=told))
 
     async def nested(self, call_id: str, index: int, call: NestedCall) -> None:
-        """Charge a call of a script and show it."""
-        if call.cost_usd or call.unknown_cost_calls:
-            await self._writes.nested(self._turn, call_id, call)
+        """Charge a call of a script, keep it on the script's card and show it."""
+        step = self._turn.call_steps.get(call_id)
+        if step is not None:
+            calls = orjson.loads(step.calls) if step.calls else []
+            step.calls = orjson.dumps([*calls, orjson.Fragment(call.json())]).decode()
+            self._turn.recorder.changed(step)
+        await self._writes.nested(self._turn, call_id, call, step)
         told = events_pb2.NestedCall(tool_call_id=call_id, index=index, call=call.json())
         self._publish(nested_call=told)
 
@@ -56,6 +60,18 @@ class TurnSink:
         self._turn.call_steps[call.id] = step
         about = self._writes.trail.call(self._turn, call, arguments_json, effect)
         await self._writes.starting(self._turn, about, step, allowed_by, rule[:500])
+
+    async def inner_starting(
+        self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str, effect: Effect
+    ) -> None:
+        """Record why a call of a running call may run; committed before this returns."""
+        about = self._writes.trail.call(self._turn, call, arguments_json, effect)
+        await self._writes.inner_starting(self._turn, about, allowed_by, rule[:500])
+
+    async def inner_ended(self, outcome: CallOutcome) -> None:
+        """Count a call of a running call and record its end."""
+        self._observed(self._turn, outcome)
+        await self._writes.inner_ended(self._turn, outcome)
 
     async def ended(self, outcome: CallOutcome) -> None:
         """Close the step, count the call and show the result."""

@@ -208,18 +208,36 @@ class TurnWrites:
             turn.recorder.spent(cost, unknown)
             self._spent(turn, *spent)
 
-    async def nested(self, turn: Turn, call_id: str, call: NestedCall) -> None:
-        """Charge a call of the running script `call_id` at once (TRN-290)."""
+    async def nested(self, turn: Turn, call_id: str, call: NestedCall, step: runs_pb2.RunStep | None) -> None:
+        """Charge a call of the running script `call_id` at once and keep the script's step (TRN-290)."""
         unknown = call.unknown_cost_calls
+        spent: tuple[float, int] | None = None
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
-            spent = await conversations.charge(
-                connection, turn.conversation_id, cost_usd=call.cost_usd, unknown_calls=unknown
-            )
-            await runs.add(connection, turn.run_id, cost_usd=call.cost_usd, unknown_calls=unknown)
-        turn.charged[call_id] = turn.charged.get(call_id, NOTHING_CHARGED).plus(call)
-        turn.recorder.spent(call.cost_usd, unknown)
-        self._spent(turn, *spent)
+            if call.cost_usd or unknown:
+                spent = await conversations.charge(
+                    connection, turn.conversation_id, cost_usd=call.cost_usd, unknown_calls=unknown
+                )
+                await runs.add(connection, turn.run_id, cost_usd=call.cost_usd, unknown_calls=unknown)
+            if step is not None:
+                await turn.recorder.write(connection, step)
+        if spent is not None:
+            turn.charged[call_id] = turn.charged.get(call_id, NOTHING_CHARGED).plus(call)
+            turn.recorder.spent(call.cost_usd, unknown)
+            self._spent(turn, *spent)
+
+    async def inner_starting(
+        self, turn: Turn, call: audit.AuditedCall, allowed_by: GateVerdict, rule: str
+    ) -> None:
+        """Record why a call of a running call may run, before it does (I1)."""
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            await audit.record(connection, "allowed", call, allowed_by=allowed_by, rule=rule)
+
+    async def inner_ended(self, turn: Turn, outcome: CallOutcome) -> None:
+        """Record how a call of a running call ended."""
+        async with self._database.transaction() as connection:
+            await self._ended(connection, turn, [outcome])
 
     async def pause(self, turn: Turn, call: StoredCall, draft: ApprovalDraft, ttl_seconds: int) -> Approval:
         """Put a request before a person and give the conversation free; nothing runs (TRN-196)."""

@@ -118,6 +118,16 @@ class Sink:
         self.events.append(("starting", call.id))
         self.allowed[call.id] = (arguments_json, allowed_by, rule)
 
+    async def inner_starting(
+        self, call: StoredCall, arguments_json: str, allowed_by: str, rule: str, effect: str
+    ) -> None:
+        self.events.append(("inner_starting", call.id))
+        self.allowed[call.id] = (arguments_json, allowed_by, rule)
+
+    async def inner_ended(self, outcome: CallOutcome) -> None:
+        self.events.append(("inner_ended", outcome.call.id))
+        self.outcomes[outcome.call.id] = outcome
+
     async def ended(self, outcome: CallOutcome) -> None:
         self.events.append(("ended", outcome.call.id))
         self.outcomes[outcome.call.id] = outcome
