@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import structlog
 from crew.v1 import script_sandbox_pb2 as pb
@@ -18,8 +19,9 @@ from services.orchestrator.scripts.notebook import Notebook, NotKept
 from services.orchestrator.scripts.questions import Questions
 from services.orchestrator.scripts.reach import reach
 from services.orchestrator.scripts.session import End, Failed, Finished, Killed, Refused, Session
-from services.orchestrator.store.pool import Database
+from services.orchestrator.store.pool import Database, DatabaseLost
 from services.orchestrator.store.scripts import StoreName
+from services.orchestrator.store.turns import ClaimLost
 
 _log = structlog.get_logger(__name__)
 
@@ -75,6 +77,12 @@ class Scripts:
         except asyncio.CancelledError:
             # Every call of it has ended; the host says that the turn was stopped.
             result = ending.failure("cancelled", outcome="unknown")
+        except (ClaimLost, *DatabaseLost):
+            # The turn itself can not go on here.
+            raise
+        except Exception as error:
+            _log.exception("script_failed", call_id=run.context.call_id)
+            result = ending.crashed(error, run.context.call_id)
         finally:
             notebook.cancel()
         return requests.on(result, ending.printed_chars)
@@ -124,6 +132,11 @@ class _Ending:
     def failure(self, key: str, *, outcome: Outcome, **values: object) -> ToolResult:
         """A script that came to nothing, for a reason of our own."""
         return self.failed(self._text(key, **values), "", outcome=outcome)
+
+    def crashed(self, error: Exception, call_id: str) -> ToolResult:
+        """A fault of our own: its type and where to look it up (TLS-028)."""
+        text = self._words.text(self._locale, "calls.unexpected", kind=type(error).__name__, call_id=call_id)
+        return replace(self.failed(text, "", outcome="unknown"), fault="crash")
 
     def failed(self, message: str, printed: str, *, outcome: Outcome = "done") -> ToolResult:
         """The opening line by which a failed script is known, what was printed, the reason (SCR-354)."""
