@@ -171,6 +171,17 @@ class Paused:
 BatchEnd = Completed | Paused
 
 
+@dataclass(frozen=True, slots=True)
+class InnerStart:
+    """A call of a running call that may run, and why."""
+
+    call: StoredCall
+    arguments_json: str
+    allowed_by: GateVerdict
+    rule: str
+    effect: Effect
+
+
 class EffectSink(Protocol):
     """What is said of one effect while it runs."""
 
@@ -197,10 +208,8 @@ class CallSink(EffectSink, Protocol):
     async def announced(self, call: StoredCall) -> None:
         """A call is taken up: the ``tool_call`` event with the arguments as the model wrote them."""
 
-    async def inner_starting(
-        self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str, effect: Effect
-    ) -> None:
-        """The effect of a call that a running call makes is about to begin; durable, as `starting`."""
+    async def inner_starting(self, starts: Sequence[InnerStart]) -> None:
+        """Calls that a running call makes are about to begin; durable, as `starting`."""
 
     async def inner_ended(self, outcome: CallOutcome) -> None:
         """A call that a running call made ended: for the record; `nested` is for those who watch."""

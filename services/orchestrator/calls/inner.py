@@ -7,7 +7,7 @@ goes to the script instead of the model, and there is nobody who could be asked.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ from services.orchestrator.agents.profile import Agent
 from services.orchestrator.calls.admission import Admission, Admissions, Admitted
 from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.budget import NestedBudget
-from services.orchestrator.calls.contract import CallOutcome, CallSink, Scope, UnknownOutcome
+from services.orchestrator.calls.contract import CallOutcome, CallSink, InnerStart, Scope, UnknownOutcome
 from services.orchestrator.calls.effect import Effects
 from services.orchestrator.calls.toolbox import Toolbox
 from services.orchestrator.store.records import Conversation, GateVerdict, StoredCall
@@ -72,20 +72,39 @@ class InnerCalls:
         reread = self._scope.reread
         return await reread() if reread is not None else self._scope.conversation
 
-    async def admit(self, call: StoredCall) -> Admission:
-        """Take an inner call as far as it goes without its effect; `Asking` is not put to anybody."""
+    async def admit(self, calls: Sequence[StoredCall]) -> list[Admission]:
+        """Take inner calls of one line as far as they go without effects, in the order written.
+
+        The conversation is read once for all of them. `Asking` is not put to anybody.
+        """
         self._check()
-        return await self._admissions.admit(self._scope, call)
+        conversation = await self.conversation()
+
+        async def as_read() -> Conversation:
+            return conversation
+
+        scope = replace(self._scope, reread=as_read)
+        return [await self._admissions.admit(scope, call) for call in calls]
 
     async def judge_again(self, admitted: Admitted) -> Admission:
         """The verdict on an admitted call as things are now (SCR-092)."""
         self._check()
         return await self._admissions.judge_again(self._scope, admitted)
 
-    async def run(self, admitted: Admitted, stop: asyncio.Event) -> CallOutcome:
-        """Run an admitted inner call to its end or to `stop`; its result is whole."""
+    async def begin(self, admitted: Sequence[Admitted]) -> None:
+        """Put on record why these calls may run; each then goes through `run` (I1)."""
         self._check()
-        outcome = await self._effects.run(self._scope, admitted, _InnerSink(self._sink), stop)
+        await self._sink.inner_starting(
+            [
+                InnerStart(each.call, each.fitted.json, each.verdict, each.rule, each.held.spec.effect)
+                for each in admitted
+            ]
+        )
+
+    async def run(self, admitted: Admitted, stop: asyncio.Event) -> CallOutcome:
+        """Run a call that has begun to its end or to `stop`; its result is whole."""
+        self._check()
+        outcome = await self._effects.run(self._scope, admitted, _NothingToSay(), stop)
         if outcome.outcome == "unknown" and outcome.effect != "read":
             # The same call further down the script is one that may have happened (FLD-084).
             known = UnknownOutcome(outcome.call.name, digest(outcome.arguments_json))
@@ -132,14 +151,11 @@ class InnerDesk:
             del self._open[call.id]
 
 
-class _InnerSink:
-    """Puts on record why an inner call runs; steps and messages are its parent's."""
-
-    def __init__(self, sink: CallSink) -> None:
-        self._sink = sink
+class _NothingToSay:
+    """Of an inner call, its beginning is on record already and nobody watches how it goes."""
 
     async def progress(self, call_id: str, text: str, details: Mapping[str, Any]) -> None:
-        """Nobody watches an inner call's progress."""
+        """Nobody watches."""
 
     async def nested(self, call_id: str, index: int, call: NestedCall) -> None:
         """An inner call makes no calls that anybody sees."""
@@ -147,5 +163,4 @@ class _InnerSink:
     async def starting(
         self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str, effect: Effect
     ) -> None:
-        """The effect is about to begin; on record before this returns (I1)."""
-        await self._sink.inner_starting(call, arguments_json, allowed_by, rule, effect)
+        """See `InnerCalls.begin`."""

@@ -111,19 +111,17 @@ class Calling:
         for each in asked:
             if (text := self._reach.refusal(each.name, self._locale)) is not None:
                 return Refusal(text)
-        places: list[_Place] = []
-        for each in asked:
-            place = await self._admitted(each)
+        places = await self._admitted(asked)
+        for place in places:
             if refusal := self._stopped_by(place):
                 return refusal
-            places.append(place)
         known = [place for place in places if place.admission is not None]
         if refusal := self.take(len(known)):
             return refusal
         for place in known:
             place.reserved = True
         try:
-            if any(self._writes(place) for place in known):
+            if len(known) > 1 and any(self._writes(place) for place in known):
                 refusal = await self._one_by_one(places, ended)
             else:
                 refusal = await self._together(places, ended)
@@ -133,11 +131,17 @@ class Calling:
             return refusal
         return [place.outcome for place in places if place.outcome is not None]
 
-    async def _admitted(self, asked: Asked) -> _Place:
-        call = StoredCall(f"{self._script_id}.{asked.number}", asked.name, asked.arguments)
-        if self._reach.callable.find(asked.name) is None:
-            return _Place(asked, call, None)
-        return _Place(asked, call, await self._inner.admit(call))
+    async def _admitted(self, asked: Sequence[Asked]) -> list[_Place]:
+        places = [
+            _Place(each, StoredCall(f"{self._script_id}.{each.number}", each.name, each.arguments), None)
+            for each in asked
+        ]
+        known = [place for place in places if self._reach.callable.find(place.asked.name) is not None]
+        if known:
+            admissions = await self._inner.admit([place.call for place in known])
+            for place, admission in zip(known, admissions, strict=True):
+                place.admission = admission
+        return places
 
     def _stopped_by(self, place: _Place) -> Refusal | None:
         """Why the script ends here, if the gate says so; no argument is quoted (SCR-086 to 090)."""
@@ -160,20 +164,30 @@ class Calling:
                 place.admission = await self._inner.judge_again(place.admission)
                 if refusal := self._stopped_by(place):
                     return refusal
+            await self._begin([place])
             await self._settled([self._live(place, ended)])
         return None
 
     async def _together(self, places: Sequence[_Place], ended: Ended) -> Refusal | None:
         """Four at a time (SCR-071)."""
+        await self._begin(places)
         at_once = asyncio.Semaphore(BATCH_AT_ONCE)
 
         async def one(place: _Place) -> None:
             async with at_once:
                 if not self._stop.is_set():
                     await self._live(place, ended)
+                elif isinstance(place.admission, Admitted):
+                    # Says on record that it did not run after all.
+                    await self._inner.run(place.admission, self._stop)
 
         await self._settled([one(place) for place in places])
         return None
+
+    async def _begin(self, places: Sequence[_Place]) -> None:
+        admitted = [place.admission for place in places if isinstance(place.admission, Admitted)]
+        if admitted:
+            await self._inner.begin(admitted)
 
     async def _settled(self, lives: Sequence[Awaitable[None]]) -> None:
         """Let calls come to their ends, also while the script is stopped."""

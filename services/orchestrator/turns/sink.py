@@ -10,7 +10,7 @@ from crew.v1 import events_pb2, runs_pb2
 
 from services.common.toolhost.contract import Effect
 from services.common.toolhost.nested import NestedCall
-from services.orchestrator.calls.contract import CallOutcome
+from services.orchestrator.calls.contract import CallOutcome, InnerStart
 from services.orchestrator.calls.steps import step_arguments
 from services.orchestrator.store.records import GateVerdict, StoredCall
 from services.orchestrator.turns.observing import CallObserver
@@ -25,6 +25,7 @@ class TurnSink:
         self._turn = turn
         self._writes = writes
         self._observed = observed
+        self._inner = writes.inner(turn)
 
     async def announced(self, call: StoredCall) -> None:
         """Show the call with the arguments as the model wrote them."""
@@ -41,10 +42,14 @@ class TurnSink:
         if step is not None:
             calls = orjson.loads(step.calls) if step.calls else []
             step.calls = orjson.dumps([*calls, orjson.Fragment(call.json())]).decode()
-            self._turn.recorder.changed(step)
-        await self._writes.nested(self._turn, call_id, call, step)
         told = events_pb2.NestedCall(tool_call_id=call_id, index=index, call=call.json())
-        self._publish(nested_call=told)
+
+        def show() -> None:
+            if step is not None:
+                self._turn.recorder.changed(step)
+            self._publish(nested_call=told)
+
+        await self._inner.nested(call_id, call, step, show)
 
     async def starting(
         self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str, effect: Effect
@@ -61,17 +66,14 @@ class TurnSink:
         about = self._writes.trail.call(self._turn, call, arguments_json, effect)
         await self._writes.starting(self._turn, about, step, allowed_by, rule[:500])
 
-    async def inner_starting(
-        self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str, effect: Effect
-    ) -> None:
-        """Record why a call of a running call may run; committed before this returns."""
-        about = self._writes.trail.call(self._turn, call, arguments_json, effect)
-        await self._writes.inner_starting(self._turn, about, allowed_by, rule[:500])
+    async def inner_starting(self, starts: Sequence[InnerStart]) -> None:
+        """Record why calls of a running call may run; committed before this returns."""
+        await self._inner.starting(starts)
 
     async def inner_ended(self, outcome: CallOutcome) -> None:
-        """Count a call of a running call and record its end."""
+        """Count a call of a running call; its end is on record with what is written next."""
         self._observed(self._turn, outcome)
-        await self._writes.inner_ended(self._turn, outcome)
+        self._inner.ended(outcome)
 
     async def ended(self, outcome: CallOutcome) -> None:
         """Close the step, count the call and show the result."""
@@ -98,6 +100,7 @@ class TurnSink:
 
     async def store(self, outcomes: Sequence[CallOutcome]) -> None:
         """Store the tool messages in the order written."""
+        await self._inner.flush()
         steps = [self._step_of(outcome) for outcome in outcomes]
         await self._writes.outcomes(self._turn, outcomes, steps)
         for outcome in outcomes:

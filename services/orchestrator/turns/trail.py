@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from services.common.rpc import trace
@@ -10,8 +11,9 @@ from services.common.toolhost.contract import Effect
 from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.contract import CallOutcome
 from services.orchestrator.calls.masking import SecretMask
-from services.orchestrator.store.audit import AuditedCall, CallEnd
-from services.orchestrator.store.records import StoredCall
+from services.orchestrator.store.audit import AuditedCall, CallEnd, record
+from services.orchestrator.store.pool import Connection
+from services.orchestrator.store.records import GateVerdict, StoredCall
 from services.orchestrator.turns.turn import Turn
 
 # Of an argument list.
@@ -24,6 +26,8 @@ _MOST_ABOUT = 20
 _COMMANDS = {"shell_run": "command"}
 # Parameters that say what a call is about, whichever tool has them.
 _TARGETS = ("path", "file", "url")
+# Verdicts whose reason names who decided.
+_BY_A_PERSON: frozenset[GateVerdict] = frozenset({"approved", "denied"})
 _UNSTORABLE = str.maketrans({"\0": "\ufffd"})
 
 
@@ -91,6 +95,23 @@ class Trail:
 
     def _storable(self, text: str) -> str:
         return self.mask.text(text).encode(errors="replace").decode().translate(_UNSTORABLE)
+
+
+async def record_ends(
+    connection: Connection, trail: Trail, turn: Turn, outcomes: Sequence[CallOutcome]
+) -> None:
+    """Record how calls ended, or that they were withheld."""
+    for outcome in outcomes:
+        call, end = trail.ended(turn, outcome)
+        await record(
+            connection,
+            "ended" if outcome.ms is not None else "withheld",
+            call,
+            allowed_by=outcome.verdict,
+            rule=outcome.reason[:500],
+            decided_by=outcome.reason if outcome.verdict in _BY_A_PERSON else None,
+            end=end,
+        )
 
 
 def _parsed(arguments_json: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from crew.v1 import runs_pb2
@@ -97,6 +97,10 @@ class Turn:
     def run_id(self) -> str:
         """Of the run that records this turn."""
         return self.claim.run_id
+
+    def follow_spending(self, spent_usd: float, unknown_calls: int) -> None:
+        """Know what the conversation has spent by now."""
+        self.conversation = replace(self.conversation, spent_usd=spent_usd, unknown_cost_calls=unknown_calls)
 
     @property
     def budget_left_usd(self) -> float | None:

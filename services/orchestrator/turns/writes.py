@@ -5,14 +5,12 @@ Nothing here decides; the loop and the pipeline do. After each commit the turn's
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
 from crew.v1 import runs_pb2
 
-from services.common.toolhost.nested import NestedCall
 from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.contract import ApprovalDraft, CallOutcome
 from services.orchestrator.models.contract import Reply, Route
@@ -37,11 +35,9 @@ from services.orchestrator.store.records import (
     StoredCall,
     Usage,
 )
-from services.orchestrator.turns.trail import Trail
+from services.orchestrator.turns.inner_writes import InnerWrites
+from services.orchestrator.turns.trail import Trail, record_ends
 from services.orchestrator.turns.turn import NOTHING_CHARGED, Turn
-
-# Verdicts whose reason names who decided.
-_BY_A_PERSON: frozenset[GateVerdict] = frozenset({"approved", "denied"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +64,10 @@ class TurnWrites:
     def __init__(self, database: Database, trail: Trail) -> None:
         self._database = database
         self.trail = trail
+
+    def inner(self, turn: Turn) -> InnerWrites:
+        """Of the calls that calls of the turn make."""
+        return InnerWrites(self._database, self.trail, turn)
 
     async def take_steers(self, turn: Turn) -> int:
         """Move waiting steer messages into the log as one message of the person (TRN-069, TRN-080).
@@ -150,7 +150,7 @@ class TurnWrites:
                 closed = await self._close(connection, turn, closing)
         turn.log.extend(stored)
         turn.recorder.spent(reply.cost_usd, unknown)
-        self._spent(turn, *spent)
+        turn.follow_spending(*spent)
         return stored[0], closed
 
     async def note(self, turn: Turn, text: str) -> None:
@@ -200,44 +200,13 @@ class TurnWrites:
                 )
                 await runs.add(connection, turn.run_id, cost_usd=cost, unknown_calls=unknown)
             await turn.recorder.write(connection, *steps)
-            await self._ended(connection, turn, outcomes)
+            await record_ends(connection, self.trail, turn, outcomes)
         turn.log.extend(stored)
         for outcome in outcomes:
             turn.charged.pop(outcome.call.id, None)
         if spent is not None:
             turn.recorder.spent(cost, unknown)
-            self._spent(turn, *spent)
-
-    async def nested(self, turn: Turn, call_id: str, call: NestedCall, step: runs_pb2.RunStep | None) -> None:
-        """Charge a call of the running script `call_id` at once and keep the script's step (TRN-290)."""
-        unknown = call.unknown_cost_calls
-        spent: tuple[float, int] | None = None
-        async with self._database.transaction() as connection:
-            await turns.hold(connection, turn.claim)
-            if call.cost_usd or unknown:
-                spent = await conversations.charge(
-                    connection, turn.conversation_id, cost_usd=call.cost_usd, unknown_calls=unknown
-                )
-                await runs.add(connection, turn.run_id, cost_usd=call.cost_usd, unknown_calls=unknown)
-            if step is not None:
-                await turn.recorder.write(connection, step)
-        if spent is not None:
-            turn.charged[call_id] = turn.charged.get(call_id, NOTHING_CHARGED).plus(call)
-            turn.recorder.spent(call.cost_usd, unknown)
-            self._spent(turn, *spent)
-
-    async def inner_starting(
-        self, turn: Turn, call: audit.AuditedCall, allowed_by: GateVerdict, rule: str
-    ) -> None:
-        """Record why a call of a running call may run, before it does (I1)."""
-        async with self._database.transaction() as connection:
-            await turns.hold(connection, turn.claim)
-            await audit.record(connection, "allowed", call, allowed_by=allowed_by, rule=rule)
-
-    async def inner_ended(self, turn: Turn, outcome: CallOutcome) -> None:
-        """Record how a call of a running call ended."""
-        async with self._database.transaction() as connection:
-            await self._ended(connection, turn, [outcome])
+            turn.follow_spending(*spent)
 
     async def pause(self, turn: Turn, call: StoredCall, draft: ApprovalDraft, ttl_seconds: int) -> Approval:
         """Put a request before a person and give the conversation free; nothing runs (TRN-196)."""
@@ -295,7 +264,7 @@ class TurnWrites:
         async with self._database.transaction() as connection:
             await turns.release(connection, turn.claim)
             await messages.append(connection, turn.conversation_id, stored_messages)
-            await self._ended(connection, turn, closed)
+            await record_ends(connection, self.trail, turn, closed)
             await self._abandoned(connection, turn, abandoned)
             if abandoned:
                 await conversations.charge(
@@ -323,7 +292,7 @@ class TurnWrites:
         turn.log.extend(stored)
         turn.model_calls += 1
         turn.recorder.spent(None, len(abandoned))
-        self._spent(turn, *spent)
+        turn.follow_spending(*spent)
 
     async def failed_over(self, turn: Turn, abandoned: Sequence[Route], step: runs_pb2.RunStep) -> None:
         """Count a model call that failed on every route and record that the turn goes on elsewhere."""
@@ -336,7 +305,7 @@ class TurnWrites:
             await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
             await turn.recorder.write(connection, step)
         turn.recorder.spent(None, len(abandoned))
-        self._spent(turn, *spent)
+        turn.follow_spending(*spent)
 
     async def step(self, turn: Turn, step: runs_pb2.RunStep) -> None:
         """Store one step by itself."""
@@ -364,19 +333,6 @@ class TurnWrites:
         await turn.recorder.write(connection, *open_steps)
         return True
 
-    async def _ended(self, connection: Connection, turn: Turn, outcomes: Sequence[CallOutcome]) -> None:
-        for outcome in outcomes:
-            call, end = self.trail.ended(turn, outcome)
-            await audit.record(
-                connection,
-                "ended" if outcome.ms is not None else "withheld",
-                call,
-                allowed_by=outcome.verdict,
-                rule=outcome.reason[:500],
-                decided_by=outcome.reason if outcome.verdict in _BY_A_PERSON else None,
-                end=end,
-            )
-
     async def _abandoned(self, connection: Connection, turn: Turn, routes: Sequence[Route]) -> None:
         for route in routes:
             await ledger.record(
@@ -390,12 +346,6 @@ class TurnWrites:
                 usage=Usage(),
                 cost_usd=None,
             )
-
-    @staticmethod
-    def _spent(turn: Turn, spent_usd: float, unknown_calls: int) -> None:
-        turn.conversation = dataclasses.replace(
-            turn.conversation, spent_usd=spent_usd, unknown_cost_calls=unknown_calls
-        )
 
 
 def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:

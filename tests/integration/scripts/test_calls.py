@@ -258,13 +258,13 @@ async def test_a_call_that_fails_outside_its_tool_is_its_own_error(database):
         await script.finish("went on")
 
     async with script_bench(database, [look()]) as bench:
-        told = bench.sink.inner_starting
+        told = bench.sink.inner_ended
 
         async def fails_once(*args):
-            bench.sink.inner_starting = told
+            bench.sink.inner_ended = told
             raise RuntimeError("a secret in a message")
 
-        bench.sink.inner_starting = fails_once
+        bench.sink.inner_ended = fails_once
         outcome = await bench.run(play)
     assert outcome.text == "went on"
     assert outcome.script is not None

@@ -1,0 +1,127 @@
+"""What is written of the calls that a running call makes: why each may run, how it ended, its price.
+
+Many of them may begin and end at once, so they are written together: one transaction before a batch
+begins, and after it as many as there are moments at which calls ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from crew.v1 import runs_pb2
+
+from services.common.toolhost.nested import NestedCall
+from services.orchestrator.calls.contract import CallOutcome, InnerStart
+from services.orchestrator.store import audit, conversations, runs, turns
+from services.orchestrator.store.pool import Database
+from services.orchestrator.turns.trail import Trail, record_ends
+from services.orchestrator.turns.turn import NOTHING_CHARGED, Turn
+
+
+@dataclass(slots=True)
+class _Ended:
+    """One finished call that is to be written and then shown."""
+
+    call_id: str
+    call: NestedCall
+    step: runs_pb2.RunStep | None
+    show: Callable[[], None]
+    written: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class InnerWrites:
+    """The writes for the inner calls of one batch.
+
+    Every method raises `ClaimLost` when another process took the turn over, and the errors of
+    `DatabaseLost` when Postgres is away.
+
+    Args:
+        database: Where to.
+        trail: Makes the entries of the audit trail.
+        turn: Whose calls they are.
+    """
+
+    def __init__(self, database: Database, trail: Trail, turn: Turn) -> None:
+        self._database = database
+        self._trail = trail
+        self._turn = turn
+        self._writing = asyncio.Lock()
+        self._waiting: list[_Ended] = []
+        # Ended and not on record yet: their entries go with the next write.
+        self._outcomes: list[CallOutcome] = []
+
+    async def starting(self, starts: Sequence[InnerStart]) -> None:
+        """Record why calls may run, before any of them does (I1)."""
+        turn = self._turn
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            for start in starts:
+                about = self._trail.call(turn, start.call, start.arguments_json, start.effect)
+                await audit.record(
+                    connection, "allowed", about, allowed_by=start.allowed_by, rule=start.rule[:500]
+                )
+
+    def ended(self, outcome: CallOutcome) -> None:
+        """Put the end of a call on record with the next write."""
+        self._outcomes.append(outcome)
+
+    async def nested(
+        self, call_id: str, call: NestedCall, step: runs_pb2.RunStep | None, show: Callable[[], None]
+    ) -> None:
+        """Charge a call of the running script `call_id` and keep its step; then `show` it (TRN-290)."""
+        ended = _Ended(call_id, call, step, show)
+        self._waiting.append(ended)
+        async with self._writing:
+            # Whoever writes takes along what ended while it waited.
+            if not ended.written.done():
+                await self._write_waiting()
+        await ended.written
+
+    async def flush(self) -> None:
+        """Record the ends that nothing was shown of."""
+        async with self._writing:
+            outcomes, self._outcomes = self._outcomes, []
+            if outcomes:
+                async with self._database.transaction() as connection:
+                    await record_ends(connection, self._trail, self._turn, outcomes)
+
+    async def _write_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        outcomes, self._outcomes = self._outcomes, []
+        try:
+            await self._write(waiting, outcomes)
+        except BaseException as error:
+            for each in waiting:
+                if not each.written.done():
+                    each.written.set_exception(error)
+                    # Whoever wrote raises it itself.
+                    each.written.exception()
+            raise
+        for each in waiting:
+            each.show()
+            if not each.written.done():
+                each.written.set_result(None)
+
+    async def _write(self, waiting: Sequence[_Ended], outcomes: Sequence[CallOutcome]) -> None:
+        turn = self._turn
+        cost = sum(each.call.cost_usd or 0 for each in waiting)
+        unknown = sum(each.call.unknown_cost_calls for each in waiting)
+        steps = {id(each.step): each.step for each in waiting if each.step is not None}
+        spent: tuple[float, int] | None = None
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            if cost or unknown:
+                spent = await conversations.charge(
+                    connection, turn.conversation_id, cost_usd=cost, unknown_calls=unknown
+                )
+                await runs.add(connection, turn.run_id, cost_usd=cost, unknown_calls=unknown)
+            await record_ends(connection, self._trail, turn, outcomes)
+            await turn.recorder.write(connection, *steps.values())
+        if spent is not None:
+            for each in waiting:
+                before = turn.charged.get(each.call_id, NOTHING_CHARGED)
+                turn.charged[each.call_id] = before.plus(each.call)
+            turn.recorder.spent(cost, unknown)
+            turn.follow_spending(*spent)
