@@ -42,6 +42,8 @@ class InnerCalls:
     def __init__(
         self, scope: Scope, parent: StoredCall, sink: CallSink, admissions: Admissions, effects: Effects
     ) -> None:
+        # The turn was taken over, and this call runs again.
+        self.taken_over = scope.recovered
         self._scope = replace(
             scope, decisions={}, recovered=False, parent_call_id=parent.id, whole_results=True
         )

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 from crew.v1 import script_sandbox_pb2 as pb
 
@@ -40,6 +41,7 @@ from services.orchestrator.scripts.notebook import Notebook
 from services.orchestrator.scripts.questions import Asker, Question, Questions
 from services.orchestrator.scripts.reach import Reach
 from services.orchestrator.scripts.session import ProtocolFault, Refusal
+from services.orchestrator.store.scripts import Write
 
 
 @dataclass(slots=True)
@@ -56,6 +58,8 @@ class _Card:
 
     calls: dict[int, NestedCall] = field(default_factory=dict)
     received_chars: int = 0
+    # Of these, those made before a restart: charged and told of then.
+    restored: frozenset[int] = frozenset()
 
 
 class ScriptRequests:
@@ -86,7 +90,16 @@ class ScriptRequests:
         self._words = load("orchestrator")
         self._counts = _Counts()
         self._card = _Card()
+        # Of the agent, when the script opened its store.
+        self._generation: int | None = None
         self._calling = Calling(inner, reach, run.context.call_id, self._locale)
+
+    async def kept(self, writes: Sequence[Write]) -> None:
+        """Keep what the script stored: see `Notebook.apply`."""
+        notebook = await self._notebook
+        if self._generation is not None:
+            notebook.opened_before(self._generation)
+        await notebook.apply(writes)
 
     def on(self, result: ToolResult, printed_chars: int) -> ToolResult:
         """`result` with what the script did: its calls in the written order, and their price (SCR-283).
@@ -94,14 +107,50 @@ class ScriptRequests:
         A writing call whose end nobody knows makes the script one whose effect nobody knows.
         """
         calls = [self._card.calls[number] for number in sorted(self._card.calls)]
-        prices = [call.cost_usd for call in calls if call.cost_usd is not None]
+        fresh = [call for number, call in self._card.calls.items() if number not in self._card.restored]
+        prices = [call.cost_usd for call in fresh if call.cost_usd is not None]
         return replace(
             result,
             outcome="unknown" if self._calling.unknown else result.outcome,
             cost_usd=sum(prices) if prices else None,
-            unknown_cost_calls=sum(call.unknown_cost_calls for call in calls),
+            unknown_cost_calls=sum(call.unknown_cost_calls for call in fresh),
             script=ScriptRecord(calls, self._card.received_chars, printed_chars),
         )
+
+    def progress(self) -> str:
+        """What was counted so far, as JSON text for `restore`."""
+        return exact_json.dumps(
+            {
+                "counts": asdict(self._counts),
+                "calls": [[number, call.fields()] for number, call in self._card.calls.items()],
+                "received_chars": self._card.received_chars,
+                "room": self._calling.room_used,
+                "generation": self._generation,
+            }
+        )
+
+    def restore(self, progress: str) -> bool:
+        """Count on from `progress` of the same script; False, with nothing changed, when it can not.
+
+        Its calls are charged and told of already, so they are on the card and cost nothing again.
+        """
+        try:
+            kept = json.loads(progress)
+            counts = _Counts(**kept["counts"])
+            calls = {int(number): NestedCall(**fields) for number, fields in kept["calls"]}
+            received, room, generation = kept["received_chars"], kept["room"], kept["generation"]
+        except (ValueError, KeyError, TypeError):
+            return False
+        if self._calling.take(room) is not None:
+            return False
+        self._counts, self._generation = counts, generation
+        self._card = _Card(calls, received, restored=frozenset(calls))
+        return True
+
+    def restart(self) -> None:
+        """Forget everything that was counted: the script begins at its first line."""
+        self._calling.give_back_all()
+        self._counts, self._card, self._generation = _Counts(), _Card(), None
 
     async def answer(self, request: pb.FromSandbox) -> pb.ToSandbox | Refusal:
         """See `Answering`."""
@@ -228,7 +277,9 @@ class ScriptRequests:
         if self._counts.store_opened:
             raise ProtocolFault("the store was opened before")
         self._counts.store_opened = True
-        snapshot = await (await self._notebook).open()
+        notebook = await self._notebook
+        snapshot = await notebook.open()
+        self._generation = notebook.generation
         entries = [pb.StoreEntry(key=key, json=text) for key, text in snapshot.entries]
         return pb.ToSandbox(
             store_snapshot=pb.StoreSnapshot(seq=request.seq, entries=entries, used_chars=snapshot.chars)

@@ -88,6 +88,8 @@ class Calling:
         self._running: set[asyncio.Task[None]] = set()
         # A writing call ended and nobody knows whether it took effect.
         self.unknown = False
+        # Room of the turn's budget that the script holds.
+        self.room_used = 0
 
     async def stop(self) -> None:
         """End the calls that run and wait for them: the script is over."""
@@ -99,6 +101,7 @@ class Calling:
         """Room in the turn's budget; a refusal when there is none (SCR-105, SCR-106)."""
         budget = self._inner.budget
         if budget is None or budget.take(calls):
+            self.room_used += calls
             return None
         return self._refusal("budget", limit=budget.limit)
 
@@ -262,8 +265,16 @@ class Calling:
     def _give_back(self, places: Sequence[_Place]) -> None:
         """Room of calls that never began goes back to the turn (SCR-080)."""
         unbegun = sum(place.reserved for place in places)
-        if unbegun and self._inner.budget is not None:
-            self._inner.budget.give_back(unbegun)
+        self._return(unbegun)
+
+    def give_back_all(self) -> None:
+        """The script begins anew: it has made no call yet."""
+        self._return(self.room_used)
+
+    def _return(self, calls: int) -> None:
+        self.room_used -= calls
+        if calls and self._inner.budget is not None:
+            self._inner.budget.give_back(calls)
 
     def _refusal(self, key: str, **values: object) -> Refusal:
         return Refusal(self._words.text(self._locale, f"scripts.refused.{key}", **values))

@@ -61,6 +61,15 @@ class Notebook:
             generation = await scripts.generation(connection, name.agent_id)
         return cls(database, name, generation, locale)
 
+    @property
+    def generation(self) -> int:
+        """Of the agent, when the script began."""
+        return self._generation
+
+    def opened_before(self, generation: int) -> None:
+        """The script opened it already, as one of an agent of this generation."""
+        self._touched, self._generation = True, generation
+
     async def open(self) -> Snapshot:
         """The copy that the script goes on with (SCR-332, SCR-336)."""
         self._touched = True

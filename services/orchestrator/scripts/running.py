@@ -12,8 +12,9 @@ from crew.v1 import script_sandbox_pb2_grpc
 from services.common.toolhost.contract import Outcome, Run, ToolResult, text_result
 from services.common.toolhost.nested import ScriptRecord
 from services.common.wording import Locale, load
-from services.orchestrator.calls.inner import InnerDesk
+from services.orchestrator.calls.inner import InnerCalls, InnerDesk
 from services.orchestrator.scripts.answering import ScriptRequests
+from services.orchestrator.scripts.durable import Durable
 from services.orchestrator.scripts.limits import SCRIPT_CHARS, TOTAL_SECONDS
 from services.orchestrator.scripts.notebook import Notebook, NotKept
 from services.orchestrator.scripts.questions import Questions
@@ -64,16 +65,25 @@ class Scripts:
         # Read while the script begins: few scripts touch their store.
         notebook = asyncio.ensure_future(Notebook.of(self._database, name, run.context.locale))
         requests = ScriptRequests(run, inner, open_tools, self._questions, notebook)
+        durable = self._durable(run, inner, script, requests)
+        resume = await durable.found() if durable is not None and inner.taken_over else None
         start = pb.ScriptStart(
             script=script,
             locale=run.context.locale,
             callable_tools=open_tools.callable.names,
             llm_enabled=inner.agent.script_llm,
             store_available=True,
+            checkpoints=durable is not None,
+            resume=resume.state if resume is not None else b"",
         )
         try:
-            end = await Session(self._sandbox, start, requests, seconds=self._seconds).run()
-            result = await self._kept(end, notebook, ending)
+            session = Session(
+                self._sandbox, start, requests, keeping=durable, resume=resume, seconds=self._seconds
+            )
+            end = await session.run()
+            result = await self._kept(end, requests, ending)
+            if durable is not None:
+                await durable.close()
         except asyncio.CancelledError:
             # Every call of it has ended; the host says that the turn was stopped.
             result = ending.failure("cancelled", outcome="unknown")
@@ -87,11 +97,18 @@ class Scripts:
             notebook.cancel()
         return requests.on(result, ending.printed_chars)
 
-    async def _kept(self, end: End, notebook: asyncio.Future[Notebook], ending: _Ending) -> ToolResult:
+    def _durable(self, run: Run, inner: InnerCalls, script: str, requests: ScriptRequests) -> Durable | None:
+        """For scripts that only read: any other is never run again (SCR-286)."""
+        if inner.agent.script_calls == "gated":
+            return None
+        context = run.context
+        return Durable(self._database, context.call_id, context.conversation_id, script, requests)
+
+    async def _kept(self, end: End, requests: ScriptRequests, ending: _Ending) -> ToolResult:
         """The result of a script that has ended, after what it stored is kept."""
         if isinstance(end, Finished):
             try:
-                await (await notebook).apply(end.writes)
+                await requests.kept(end.writes)
             except NotKept as error:
                 ending.printed_chars = end.printed_chars
                 return ending.failed(error.text, end.printed)

@@ -18,6 +18,7 @@ from crew.v1 import script_sandbox_pb2 as pb
 from crew.v1 import script_sandbox_pb2_grpc
 
 from services.orchestrator.scripts.limits import OWN_SECONDS, PRINTED_CHARS, TOTAL_SECONDS
+from services.orchestrator.store.script_checkpoints import Checkpoint
 from services.orchestrator.store.scripts import Write
 
 _log = structlog.get_logger(__name__)
@@ -79,6 +80,16 @@ class Refusal:
     reason: str
 
 
+class Keeping(Protocol):
+    """Who keeps where a script stands, for a script that is to outlive its orchestrator."""
+
+    def answered(self, seq: int, state: bytes | None, answer: pb.ToSandbox) -> None:
+        """A request has its answer; `state` is the program at that request, None when none came."""
+
+    def begins_anew(self) -> None:
+        """The script could not go on where it stood."""
+
+
 class ProtocolFault(Exception):
     """The sandbox said what no sandbox of ours says."""
 
@@ -111,6 +122,8 @@ class Session:
         stub: Of the sandbox.
         start: The first message.
         answering: Who answers.
+        keeping: Who keeps checkpoints; None: none are asked for.
+        resume: Where the script goes on.
         seconds: In all, waits for tools and models included.
         own_seconds: Of running without a request or an end.
     """
@@ -121,12 +134,18 @@ class Session:
         start: pb.ScriptStart,
         answering: Answering,
         *,
+        keeping: Keeping | None = None,
+        resume: Checkpoint | None = None,
         seconds: float = TOTAL_SECONDS,
         own_seconds: float = OWN_SECONDS + _SLACK_SECONDS,
     ) -> None:
         self._stub = stub
         self._start = start
         self._answering = answering
+        self._keeping = keeping
+        self._resume = resume
+        # Of the checkpoint that came for the next request.
+        self._state: bytes | None = None
         self._seconds = seconds
         self._own_seconds = own_seconds
         self._ends_at = 0.0
@@ -165,11 +184,12 @@ class Session:
                 return Failed(first.rejected.reason[:_SENTENCE_CHARS], rejected=True)
             case "accepted":
                 self._begun = True
+                self._begins(first.accepted)
             case "failed":
                 return self._failed(first.failed)
             case _:
                 raise ProtocolFault("neither accepted nor rejected")
-        seq = 0
+        seq = self._resume.seq - 1 if self._resume is not None else 0
         reading = asyncio.ensure_future(call.read())
         try:
             while True:
@@ -179,6 +199,10 @@ class Session:
                     return self._finished(message.finished)
                 if kind == "failed":
                     return self._failed(message.failed)
+                if kind == "checkpoint":
+                    self._checkpoint(message.checkpoint, seq + 1)
+                    reading = asyncio.ensure_future(call.read())
+                    continue
                 if kind not in _REQUESTS:
                     raise ProtocolFault(f"no request: {kind}")
                 seq += 1
@@ -190,15 +214,35 @@ class Session:
                 if isinstance(answer, Refusal):
                     self._refused = (request.line, answer.reason)
                     answer = pb.ToSandbox(refuse=pb.RefuseRequest(seq=seq, text=answer.reason))
+                elif self._keeping is not None:
+                    self._keeping.answered(seq, self._state, answer)
+                self._state = None
                 await call.write(answer)
         finally:
             reading.cancel()
 
+    def _begins(self, accepted: pb.Accepted) -> None:
+        if accepted.resumed and self._resume is None:
+            raise ProtocolFault("goes on where nothing was")
+        if self._resume is not None and not accepted.resumed:
+            self._resume = None
+            if self._keeping is not None:
+                self._keeping.begins_anew()
+
+    def _checkpoint(self, checkpoint: pb.Checkpoint, seq: int) -> None:
+        if self._keeping is None or self._state is not None or checkpoint.seq != seq:
+            raise ProtocolFault("a checkpoint that nobody asked for")
+        self._state = checkpoint.state
+
     async def _answer(self, message: pb.FromSandbox, reading: asyncio.Future[Any]) -> pb.ToSandbox | Refusal:
         """The answer; whatever the sandbox says before it has it ends the script.
 
-        Calls that run by then run to their end: what they do is not undone by leaving them.
+        A request that was answered before a restart gets the same answer. Calls that run when the
+        sandbox is gone run to their end: what they do is not undone by leaving them.
         """
+        if self._resume is not None:
+            kept, self._resume = self._resume, None
+            return pb.ToSandbox.FromString(kept.answer)
         answering = asyncio.ensure_future(self._answering.answer(message))
         try:
             await asyncio.wait(

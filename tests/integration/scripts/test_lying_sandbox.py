@@ -171,7 +171,28 @@ async def ended_without_an_end(script: Script) -> None:
     await script.accept()
 
 
+async def goes_on_where_nothing_was(script: Script) -> None:
+    await script.send(accepted=pb.Accepted(resumed=True))
+    await script.finish("got away with it")
+
+
+async def a_checkpoint_for_another_request(script: Script) -> None:
+    await script.accept()
+    await script.send(checkpoint=pb.Checkpoint(seq=7, state=b"x"))
+    await script.finish("got away with it")
+
+
+async def two_checkpoints_for_one_request(script: Script) -> None:
+    await script.accept()
+    for _ in range(2):
+        await script.send(checkpoint=pb.Checkpoint(seq=1, state=b"x"))
+    await script.finish("got away with it")
+
+
 LIES = [
+    goes_on_where_nothing_was,
+    a_checkpoint_for_another_request,
+    two_checkpoints_for_one_request,
     early_request,
     repeated_seq,
     skipped_seq,
