@@ -18,6 +18,7 @@ from crew.v1 import (
     messages_pb2_grpc,
     runs_pb2_grpc,
     script_sandbox_pb2_grpc,
+    script_stores_pb2_grpc,
     stats_pb2_grpc,
     system_pb2_grpc,
     tools_pb2_grpc,
@@ -41,6 +42,7 @@ from services.orchestrator.api.conversations import ConversationsServicer
 from services.orchestrator.api.crew import CrewServicer
 from services.orchestrator.api.messages import MessagesServicer
 from services.orchestrator.api.runs import RunsServicer
+from services.orchestrator.api.script_stores import ScriptStoresServicer
 from services.orchestrator.api.stats import StatsServicer
 from services.orchestrator.api.store_faults import StoreFaults
 from services.orchestrator.api.system import OWN_HOST, SystemServicer
@@ -207,6 +209,9 @@ class _Orchestrator:
         )
         agents_pb2_grpc.add_AgentsServicer_to_server(
             AgentsServicer(agents=self.agents, registry=self.registry, locale=locale), grpc
+        )
+        script_stores_pb2_grpc.add_ScriptStoresServicer_to_server(
+            ScriptStoresServicer(database=self.database, agents=self.agents), grpc
         )
         tools_pb2_grpc.add_ToolsServicer_to_server(
             ToolsServicer(agents=self.agents, registry=self.registry, locale=locale), grpc

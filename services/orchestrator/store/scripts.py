@@ -165,6 +165,31 @@ async def all_of(connection: Connection, agent_id: str) -> list[Kept]:
     ]
 
 
+async def value(connection: Connection, agent_id: str, namespace: str, key: str) -> Kept | None:
+    """One kept value, or None."""
+    cursor = await connection.execute(
+        """
+        select value, updated_at from script_values
+        where agent_id = %s and namespace = %s and key = %s
+        """,
+        (agent_id, namespace, key.encode()),
+    )
+    row = await cursor.fetchone()
+    return Kept(namespace, key, row["value"], row["updated_at"]) if row else None
+
+
+async def conversation_titles(connection: Connection, agent_id: str) -> dict[str, str]:
+    """Titles of the conversations whose scripts keep something, by the conversation's id."""
+    cursor = await connection.execute(
+        """
+        select c.id, c.title from conversations c
+        where c.id in (select conversation_id from script_values where agent_id = %s)
+        """,
+        (agent_id,),
+    )
+    return {str(row["id"]): row["title"] for row in await cursor.fetchall()}
+
+
 async def forget(connection: Connection, agent_id: str, namespace: str, key: str | None) -> int:
     """Forget one key of a store, or all of it; how many values are lost (SCR-329)."""
     cursor = await connection.execute(

@@ -232,3 +232,29 @@ async def test_a_first_load_after_the_removal_finds_nothing_and_ends_so(database
 
         outcome = await bench.run(play)
     assert outcome.text.splitlines() == [OPENING, "read only", REMOVED]
+
+
+@pytest.mark.spec("SCR-332", "SCR-333")
+async def test_what_a_person_deletes_meanwhile_stays_deleted_but_for_what_is_stored_again(database):
+    async with script_bench(database, [look()]) as bench:
+        await bench.run(writing({"read": "1", "both": "1", "forgotten": "1"}))
+        namespace = f"conv:{bench.conversation.id}"
+
+        async def deletion(run):
+            async with bench.database.connection() as connection:
+                await scripts.forget(connection, bench.agent.id, namespace, None)
+            return text_result("deleted")
+
+        bench.tools[0]._run = deletion
+
+        async def play(script: Script) -> None:
+            await script.accept()
+            answer = await script.ask("open_store", pb.OpenStoreRequest(line=1))
+            assert len(answer.store_snapshot.entries) == 3
+            await script.call("look")
+            await script.finish(
+                "ran", writes=[pb.StoreWrite(key="both", json="2"), pb.StoreWrite(key="forgotten")]
+            )
+
+        assert (await bench.run(play)).text == "ran"
+        assert await kept(bench) == {"both": "2"}

@@ -263,7 +263,7 @@ async def test_the_person_takes_autonomy_back_while_a_script_runs(database, mode
         assert names_of(events).count("approval_required") == 0
 
 
-@pytest.mark.spec("SCR-009")
+@pytest.mark.spec("SCR-009", "TLS-395")
 async def test_the_tool_list_names_who_holds_it(database):
     from crew.v1 import tools_pb2
 
@@ -272,3 +272,4 @@ async def test_the_tool_list_names_who_holds_it(database):
         found = [row for row in rows if row.name == "tool_script"]
         assert [list(row.agents) for row in found] == [["default"]]
         assert "- workspace_read(" in found[0].description
+        assert [row.name for row in rows if row.with_reads] == ["tool_script"]

@@ -374,6 +374,7 @@ export interface Tool {
   label: string;
   kind: string;
   host: string;
+  with_reads?: boolean;
 }
 
 export interface ToolCall {
