@@ -56,20 +56,16 @@ async def fence_plan(form: Form, limits: Limits) -> FencePlan:
     )
 
 
-def launch_command(plan: FencePlan) -> list[str]:
-    """The command that becomes the interpreter behind the fence."""
-    return [sys.executable, "-I", "-S", "-B", str(_LAUNCH), *plan.words()]
-
-
 def write_launcher(plan: FencePlan, folder: Path) -> Path:
-    """Write the command as one program, which is what the pool takes.
+    """Write the command that becomes the interpreter as one program, which is what the pool takes.
 
     Args:
         plan: Of the fence.
         folder: The service's own; programs can be run from it.
     """
     path = folder / f"worker-{plan.form}"
-    words = " ".join(shlex.quote(word) for word in launch_command(plan))
+    command = (sys.executable, "-I", "-S", "-B", str(_LAUNCH), *plan.words())
+    words = " ".join(shlex.quote(word) for word in command)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o700)
     with os.fdopen(descriptor, "w") as file:
         file.write(f'#!/bin/sh\nexec {words} "$@"\n')

@@ -17,7 +17,7 @@ from services.common.confinement.syscalls import ARCHITECTURES
 from services.common.wording import Locale, load
 from services.script_sandbox.fence.forms import FORMS, Form
 from services.script_sandbox.fence.launch import TRY
-from services.script_sandbox.fence.launcher import NoInterpreter, fence_plan, launch_command, write_launcher
+from services.script_sandbox.fence.launcher import NoInterpreter, fence_plan, write_launcher
 from services.script_sandbox.limits import Limits
 
 _SECONDS = 30.0
@@ -88,9 +88,9 @@ async def _try_form(form: Form, folder: Path, limits: Limits) -> tuple[Shortcomi
     if kernel.machine() not in ARCHITECTURES:
         return Shortcoming("architecture", {"machine": kernel.machine()}), None
     try:
-        plan = await fence_plan(form, limits)
+        launcher = write_launcher(await fence_plan(form, limits), folder)
         process = await asyncio.create_subprocess_exec(
-            *(*launch_command(plan), TRY, str(os.getpid())),
+            *(str(launcher), TRY, str(os.getpid())),
             env={},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -111,4 +111,4 @@ async def _try_form(form: Form, folder: Path, limits: Limits) -> tuple[Shortcomi
         return Shortcoming("refused", {"reason": lines[-1][:_MAX_REASON]}), None
     if through:
         return Shortcoming("leaks", {"names": ", ".join(through)}), None
-    return None, write_launcher(plan, folder)
+    return None, launcher
