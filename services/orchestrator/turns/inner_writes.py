@@ -15,7 +15,7 @@ from crew.v1 import runs_pb2
 from services.common.toolhost.nested import NestedCall
 from services.orchestrator.calls.contract import CallOutcome, InnerStart
 from services.orchestrator.store import audit, conversations, runs, turns
-from services.orchestrator.store.pool import Database
+from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.turns.trail import Trail, record_ends
 from services.orchestrator.turns.turn import NOTHING_CHARGED, Turn
 
@@ -51,17 +51,21 @@ class InnerWrites:
         self._waiting: list[_Ended] = []
         # Ended and not on record yet: their entries go with the next write.
         self._outcomes: list[CallOutcome] = []
+        # Begun and not on record yet, by call id.
+        self._reads: dict[str, InnerStart] = {}
 
     async def starting(self, starts: Sequence[InnerStart]) -> None:
-        """Record why calls may run, before any of them does (I1)."""
-        turn = self._turn
+        """Record why calls may run, before any that may change something does (I1).
+
+        Of a call that only reads it is recorded with its end: what a crash loses is made again.
+        """
+        self._reads |= {start.call.id: start for start in starts if start.effect == "read"}
+        changing = [start for start in starts if start.effect != "read"]
+        if not changing:
+            return
         async with self._database.transaction() as connection:
-            await turns.hold(connection, turn.claim)
-            for start in starts:
-                about = self._trail.call(turn, start.call, start.arguments_json, start.effect)
-                await audit.record(
-                    connection, "allowed", about, allowed_by=start.allowed_by, rule=start.rule[:500]
-                )
+            await turns.hold(connection, self._turn.claim)
+            await self._record_starts(connection, changing)
 
     def ended(self, outcome: CallOutcome) -> None:
         """Put the end of a call on record with the next write."""
@@ -85,7 +89,7 @@ class InnerWrites:
             outcomes, self._outcomes = self._outcomes, []
             if outcomes:
                 async with self._database.transaction() as connection:
-                    await record_ends(connection, self._trail, self._turn, outcomes)
+                    await self._record_ends(connection, outcomes)
 
     async def _write_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -117,7 +121,7 @@ class InnerWrites:
                     connection, turn.conversation_id, cost_usd=cost, unknown_calls=unknown
                 )
                 await runs.add(connection, turn.run_id, cost_usd=cost, unknown_calls=unknown)
-            await record_ends(connection, self._trail, turn, outcomes)
+            await self._record_ends(connection, outcomes)
             await turn.recorder.write(connection, *steps.values())
         if spent is not None:
             for each in waiting:
@@ -125,3 +129,15 @@ class InnerWrites:
                 turn.charged[each.call_id] = before.plus(each.call)
             turn.recorder.spent(cost, unknown)
             turn.follow_spending(*spent)
+
+    async def _record_starts(self, connection: Connection, starts: Sequence[InnerStart]) -> None:
+        for start in starts:
+            about = self._trail.call(self._turn, start.call, start.arguments_json, start.effect)
+            await audit.record(
+                connection, "allowed", about, allowed_by=start.allowed_by, rule=start.rule[:500]
+            )
+
+    async def _record_ends(self, connection: Connection, outcomes: Sequence[CallOutcome]) -> None:
+        begun = [self._reads.pop(each.call.id) for each in outcomes if each.call.id in self._reads]
+        await self._record_starts(connection, begun)
+        await record_ends(connection, self._trail, self._turn, outcomes)
