@@ -60,6 +60,8 @@ class Scope:
     leave_open: Callable[[], bool] = lambda: False
     # Asked when it closes them: what the results say.
     cut_off_by: Callable[[], CutOff] = lambda: "not_started"
+    # A person is there for the turn.
+    attended: bool = False
     # Of the calls that the turn's scripts make; None: they are not counted.
     nested_budget: NestedBudget | None = None
     # The call that makes these calls; "": a model does.

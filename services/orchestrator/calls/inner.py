@@ -42,6 +42,7 @@ class InnerCalls:
     def __init__(
         self, scope: Scope, parent: StoredCall, sink: CallSink, admissions: Admissions, effects: Effects
     ) -> None:
+        self.attended = scope.attended
         # The turn was taken over, and this call runs again.
         self.taken_over = scope.recovered
         self._scope = replace(

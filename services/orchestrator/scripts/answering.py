@@ -20,6 +20,8 @@ from services.common.toolhost.nested import NestedCall, ScriptRecord
 from services.common.wording import Locale, load
 from services.orchestrator.calls.inner import InnerCalls
 from services.orchestrator.calls.steps import step_arguments, step_output
+from services.orchestrator.money.account import Account
+from services.orchestrator.money.side_calls import BudgetSpent
 from services.orchestrator.scripts import lookups
 from services.orchestrator.scripts.calling import Asked, Calling, Outcome
 from services.orchestrator.scripts.labels import folded
@@ -154,6 +156,8 @@ class ScriptRequests:
 
     async def answer(self, request: pb.FromSandbox) -> pb.ToSandbox | Refusal:
         """See `Answering`."""
+        # No call of the script comes before its agent's generation is known (SCR-338).
+        await self._notebook
         try:
             match request.WhichOneof("message"):
                 case "tool_call":
@@ -258,9 +262,13 @@ class ScriptRequests:
         if refusal := self._calling.take(1):
             return refusal
         context = self._run.context
-        asker = Asker(self._inner.agent, context.conversation_id, context.run_id, self._locale)
+        account = Account(context.agent_id, context.conversation_id, context.run_id, source=context.source)
+        asker = Asker(self._inner.agent, account, self._inner.attended, self._locale)
         began = time.monotonic()
-        answer = await self._questions.ask(question, asker)
+        try:
+            answer = await self._questions.ask(question, asker)
+        except BudgetSpent:
+            return self._refuse("budget_spent")
         entry = NestedCall(
             name=f"llm.{question.kind}",
             arguments=step_arguments(_arguments(question), self._locale),

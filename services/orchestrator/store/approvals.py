@@ -83,6 +83,17 @@ async def get(connection: Connection, approval_id: str) -> Approval | None:
     return _approval(row) if row else None
 
 
+async def last_status(connection: Connection, run_id: str, kind: ApprovalKind) -> ApprovalStatus | None:
+    """What became of the newest request of a kind in a run; None when there was none."""
+    cursor = await connection.execute(
+        "select status from approvals where run_id = %s and kind = %s order by created_at desc limit 1",
+        (run_id, kind),
+    )
+    row = await cursor.fetchone()
+    status: ApprovalStatus | None = row["status"] if row else None
+    return status
+
+
 async def pending(connection: Connection, conversation_id: str) -> Approval | None:
     """The request that waits in a conversation, or None."""
     cursor = await connection.execute(

@@ -14,9 +14,10 @@ from crew.v1 import runs_pb2
 
 from services.common.toolhost.nested import NestedCall
 from services.orchestrator.calls.contract import CallOutcome, InnerStart
-from services.orchestrator.store import audit, conversations, runs, turns
+from services.orchestrator.store import audit, turns
 from services.orchestrator.store.pool import Connection, Database
-from services.orchestrator.turns.trail import Trail, record_ends
+from services.orchestrator.turns.charging import charge_nested, enter_tools
+from services.orchestrator.turns.trail import Trail
 from services.orchestrator.turns.turn import NOTHING_CHARGED, Turn
 
 
@@ -51,21 +52,26 @@ class InnerWrites:
         self._waiting: list[_Ended] = []
         # Ended and not on record yet: their entries go with the next write.
         self._outcomes: list[CallOutcome] = []
-        # Begun and not on record yet, by call id.
-        self._reads: dict[str, InnerStart] = {}
 
     async def starting(self, starts: Sequence[InnerStart]) -> None:
         """Record why calls may run, before any that may change something does (I1).
 
         Of a call that only reads it is recorded with its end: what a crash loses is made again.
         """
-        self._reads |= {start.call.id: start for start in starts if start.effect == "read"}
-        changing = [start for start in starts if start.effect != "read"]
+        turn = self._turn
+        changing = []
+        for start in starts:
+            about = self._trail.call(turn, start.call, start.arguments_json, start.effect)
+            entry = audit.NewEntry("allowed", about, start.allowed_by, start.rule[:500])
+            if start.effect == "read":
+                turn.let_through[start.call.id] = entry
+            else:
+                changing.append(entry)
         if not changing:
             return
         async with self._database.transaction() as connection:
-            await turns.hold(connection, self._turn.claim)
-            await self._record_starts(connection, changing)
+            await turns.hold(connection, turn.claim)
+            await audit.record(connection, changing)
 
     def ended(self, outcome: CallOutcome) -> None:
         """Put the end of a call on record with the next write."""
@@ -90,6 +96,7 @@ class InnerWrites:
             if outcomes:
                 async with self._database.transaction() as connection:
                     await self._record_ends(connection, outcomes)
+                self._recorded(outcomes)
 
     async def _write_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -110,34 +117,23 @@ class InnerWrites:
 
     async def _write(self, waiting: Sequence[_Ended], outcomes: Sequence[CallOutcome]) -> None:
         turn = self._turn
-        cost = sum(each.call.cost_usd or 0 for each in waiting)
-        unknown = sum(each.call.unknown_cost_calls for each in waiting)
         steps = {id(each.step): each.step for each in waiting if each.step is not None}
-        spent: tuple[float, int] | None = None
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
-            if cost or unknown:
-                spent = await conversations.charge(
-                    connection, turn.conversation_id, cost_usd=cost, unknown_calls=unknown
-                )
-                await runs.add(connection, turn.run_id, cost_usd=cost, unknown_calls=unknown)
+            charged = await charge_nested(connection, turn, [each.call for each in waiting])
             await self._record_ends(connection, outcomes)
             await turn.recorder.write(connection, *steps.values())
-        if spent is not None:
+        self._recorded(outcomes)
+        if charged is not None:
             for each in waiting:
                 before = turn.charged.get(each.call_id, NOTHING_CHARGED)
                 turn.charged[each.call_id] = before.plus(each.call)
-            turn.recorder.spent(cost, unknown)
-            turn.follow_spending(*spent)
-
-    async def _record_starts(self, connection: Connection, starts: Sequence[InnerStart]) -> None:
-        for start in starts:
-            about = self._trail.call(self._turn, start.call, start.arguments_json, start.effect)
-            await audit.record(
-                connection, "allowed", about, allowed_by=start.allowed_by, rule=start.rule[:500]
-            )
+            charged.show(turn)
 
     async def _record_ends(self, connection: Connection, outcomes: Sequence[CallOutcome]) -> None:
-        begun = [self._reads.pop(each.call.id) for each in outcomes if each.call.id in self._reads]
-        await self._record_starts(connection, begun)
-        await record_ends(connection, self._trail, self._turn, outcomes)
+        await enter_tools(connection, self._turn, outcomes)
+        await audit.record(connection, self._trail.ends(self._turn, outcomes))
+
+    def _recorded(self, outcomes: Sequence[CallOutcome]) -> None:
+        for outcome in outcomes:
+            self._turn.let_through.pop(outcome.call.id, None)

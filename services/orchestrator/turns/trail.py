@@ -11,8 +11,7 @@ from services.common.toolhost.contract import Effect
 from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.contract import CallOutcome
 from services.orchestrator.calls.masking import SecretMask
-from services.orchestrator.store.audit import AuditedCall, CallEnd, record
-from services.orchestrator.store.pool import Connection
+from services.orchestrator.store.audit import AuditedCall, CallEnd, NewEntry
 from services.orchestrator.store.records import GateVerdict, StoredCall
 from services.orchestrator.turns.turn import Turn
 
@@ -86,6 +85,25 @@ class Trail:
             bytes_out=outcome.bytes_out,
         )
 
+    def ends(self, turn: Turn, outcomes: Sequence[CallOutcome]) -> list[NewEntry]:
+        """The entries of calls that ended, each behind why it was let through where that still waits."""
+        entries = []
+        for outcome in outcomes:
+            if let_through := turn.let_through.get(outcome.call.id):
+                entries.append(let_through)
+            call, end = self.ended(turn, outcome)
+            entries.append(
+                NewEntry(
+                    "ended" if outcome.ms is not None else "withheld",
+                    call,
+                    outcome.verdict,
+                    outcome.reason[:500],
+                    outcome.reason if outcome.verdict in _BY_A_PERSON else None,
+                    end,
+                )
+            )
+        return entries
+
     def _target(self, arguments: dict[str, Any]) -> str:
         for name in _TARGETS:
             value = arguments.get(name)
@@ -95,23 +113,6 @@ class Trail:
 
     def _storable(self, text: str) -> str:
         return self.mask.text(text).encode(errors="replace").decode().translate(_UNSTORABLE)
-
-
-async def record_ends(
-    connection: Connection, trail: Trail, turn: Turn, outcomes: Sequence[CallOutcome]
-) -> None:
-    """Record how calls ended, or that they were withheld."""
-    for outcome in outcomes:
-        call, end = trail.ended(turn, outcome)
-        await record(
-            connection,
-            "ended" if outcome.ms is not None else "withheld",
-            call,
-            allowed_by=outcome.verdict,
-            rule=outcome.reason[:500],
-            decided_by=outcome.reason if outcome.verdict in _BY_A_PERSON else None,
-            end=end,
-        )
 
 
 def _parsed(arguments_json: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ def message_view(message: Message) -> conversations_pb2.Message:
         created_at=iso(message.created_at),
         details=message.details,
         is_error=message.is_error,
+        cost_estimated=message.cost_estimated,
     )
     if message.role == "tool":
         _put_script(view, message.context)

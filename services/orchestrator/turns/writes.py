@@ -18,7 +18,6 @@ from services.orchestrator.store import (
     approvals,
     audit,
     conversations,
-    ledger,
     messages,
     queue,
     runs,
@@ -29,15 +28,15 @@ from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.store.records import (
     Approval,
     Conversation,
-    GateVerdict,
     Message,
     RunStatus,
     StoredCall,
-    Usage,
 )
+from services.orchestrator.turns.charging import charge_model_call, charge_tools
 from services.orchestrator.turns.inner_writes import InnerWrites
-from services.orchestrator.turns.trail import Trail, record_ends
-from services.orchestrator.turns.turn import NOTHING_CHARGED, Turn
+from services.orchestrator.turns.trail import Trail
+from services.orchestrator.turns.turn import Turn
+from services.orchestrator.turns.usage import stored_usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,6 @@ class TurnWrites:
         Returns:
             The stored reply, and whether the run is closed now.
         """
-        unknown = (1 if reply.cost_usd is None else 0) + len(reply.abandoned)
         message = NewMessage(
             "assistant",
             "agent",
@@ -129,7 +127,8 @@ class TurnWrites:
             provider=reply.route.provider,
             model=reply.route.model,
             cost_usd=reply.cost_usd,
-            usage=_usage(reply),
+            cost_estimated=reply.cost_estimated,
+            usage=stored_usage(reply),
             opaque=reply.opaque,
         )
         following = [NewMessage("user", "system", note, turn.run_id)] if note else []
@@ -137,20 +136,15 @@ class TurnWrites:
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
             stored = await messages.append(connection, turn.conversation_id, [message, *following])
-            spent = await conversations.charge(
-                connection, turn.conversation_id, cost_usd=reply.cost_usd, unknown_calls=unknown
+            charged = await charge_model_call(
+                connection, turn, answered=True, cost_usd=reply.cost_usd, abandoned=reply.abandoned
             )
-            await runs.add(
-                connection, turn.run_id, model_calls=1, cost_usd=reply.cost_usd, unknown_calls=unknown
-            )
-            await self._abandoned(connection, turn, reply.abandoned)
-            if turn.model_step is not None:
-                await turn.recorder.write(connection, turn.model_step)
             if closing is not None:
                 closed = await self._close(connection, turn, closing)
+            if turn.model_step is not None and not closed:
+                await turn.recorder.write(connection, turn.model_step)
         turn.log.extend(stored)
-        turn.recorder.spent(reply.cost_usd, unknown)
-        turn.follow_spending(*spent)
+        charged.show(turn)
         return stored[0], closed
 
     async def note(self, turn: Turn, text: str) -> None:
@@ -163,18 +157,13 @@ class TurnWrites:
                 )
             )
 
-    async def starting(
-        self, turn: Turn, call: audit.AuditedCall, step: runs_pb2.RunStep, allowed_by: GateVerdict, rule: str
-    ) -> None:
+    async def starting(self, turn: Turn, entry: audit.NewEntry, step: runs_pb2.RunStep) -> None:
         """Record why a call may run, before it does (I1); an approved one counts as begun from here."""
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
-            if allowed_by == "approved":
-                await approvals.mark_started(connection, turn.conversation_id, call.call_id)
-            decided_by = rule if allowed_by == "approved" else None
-            await audit.record(
-                connection, "allowed", call, allowed_by=allowed_by, rule=rule, decided_by=decided_by
-            )
+            if entry.allowed_by == "approved":
+                await approvals.mark_started(connection, turn.conversation_id, entry.call.call_id)
+            await audit.record(connection, [entry])
             await turn.recorder.write(connection, step)
 
     async def outcomes(
@@ -185,28 +174,17 @@ class TurnWrites:
     ) -> None:
         """Store the results of calls in the order written, with their steps and their cost."""
         stored_messages = [closing_message(outcome, turn.run_id) for outcome in outcomes]
-        charges = [turn.charged.get(each.call.id, NOTHING_CHARGED).left_of(each) for each in outcomes]
-        cost = sum(charge.cost_usd for charge in charges)
-        unknown = sum(charge.unknown_calls for charge in charges)
-        # The children's own runs have it already (SCR-132).
-        children = sum(outcome.script.child_spent_usd for outcome in outcomes if outcome.script)
-        spent: tuple[float, int] | None = None
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
             stored = await messages.append(connection, turn.conversation_id, stored_messages)
-            if cost or unknown or children:
-                spent = await conversations.charge(
-                    connection, turn.conversation_id, cost_usd=cost + children, unknown_calls=unknown
-                )
-                await runs.add(connection, turn.run_id, cost_usd=cost, unknown_calls=unknown)
+            charged = await charge_tools(connection, turn, outcomes)
             await turn.recorder.write(connection, *steps)
-            await record_ends(connection, self.trail, turn, outcomes)
+            await audit.record(connection, self.trail.ends(turn, outcomes))
         turn.log.extend(stored)
         for outcome in outcomes:
             turn.charged.pop(outcome.call.id, None)
-        if spent is not None:
-            turn.recorder.spent(cost, unknown)
-            turn.follow_spending(*spent)
+        if charged is not None:
+            charged.show(turn)
 
     async def pause(self, turn: Turn, call: StoredCall, draft: ApprovalDraft, ttl_seconds: int) -> Approval:
         """Put a request before a person and give the conversation free; nothing runs (TRN-196)."""
@@ -264,13 +242,9 @@ class TurnWrites:
         async with self._database.transaction() as connection:
             await turns.release(connection, turn.claim)
             await messages.append(connection, turn.conversation_id, stored_messages)
-            await record_ends(connection, self.trail, turn, closed)
-            await self._abandoned(connection, turn, abandoned)
+            await audit.record(connection, self.trail.ends(turn, closed))
             if abandoned:
-                await conversations.charge(
-                    connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
-                )
-                await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
+                await charge_model_call(connection, turn, answered=False, cost_usd=None, abandoned=abandoned)
             await runs.set_status(connection, turn.run_id, status, summary)
             open_steps = [step for step in (turn.model_step, *turn.call_steps.values()) if step is not None]
             await turn.recorder.write(connection, *open_steps)
@@ -283,29 +257,44 @@ class TurnWrites:
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
             stored = await messages.append(connection, turn.conversation_id, partial)
-            await self._abandoned(connection, turn, abandoned)
-            spent = await conversations.charge(
-                connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
+            charged = await charge_model_call(
+                connection, turn, answered=False, cost_usd=None, abandoned=abandoned
             )
-            await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
             await self._close(connection, turn, closing)
         turn.log.extend(stored)
         turn.model_calls += 1
-        turn.recorder.spent(None, len(abandoned))
-        turn.follow_spending(*spent)
+        charged.show(turn)
+
+    async def broke_off(
+        self, turn: Turn, partial_text: str, note: str, abandoned: Sequence[Route], step: runs_pb2.RunStep
+    ) -> Message:
+        """Store what a reply had said before it broke off, with a note of the loop to go on from there."""
+        said = [
+            NewMessage("assistant", "agent", partial_text, turn.run_id),
+            NewMessage("user", "system", note, turn.run_id),
+        ]
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            stored = await messages.append(connection, turn.conversation_id, said)
+            charged = await charge_model_call(
+                connection, turn, answered=False, cost_usd=None, abandoned=abandoned
+            )
+            open_steps = [turn.model_step] if turn.model_step is not None else []
+            await turn.recorder.write(connection, *open_steps, step)
+        turn.log.extend(stored)
+        turn.model_calls += 1
+        charged.show(turn)
+        return stored[0]
 
     async def failed_over(self, turn: Turn, abandoned: Sequence[Route], step: runs_pb2.RunStep) -> None:
         """Count a model call that failed on every route and record that the turn goes on elsewhere."""
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
-            await self._abandoned(connection, turn, abandoned)
-            spent = await conversations.charge(
-                connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
+            charged = await charge_model_call(
+                connection, turn, answered=False, cost_usd=None, abandoned=abandoned
             )
-            await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
             await turn.recorder.write(connection, step)
-        turn.recorder.spent(None, len(abandoned))
-        turn.follow_spending(*spent)
+        charged.show(turn)
 
     async def step(self, turn: Turn, step: runs_pb2.RunStep) -> None:
         """Store one step by itself."""
@@ -333,20 +322,6 @@ class TurnWrites:
         await turn.recorder.write(connection, *open_steps)
         return True
 
-    async def _abandoned(self, connection: Connection, turn: Turn, routes: Sequence[Route]) -> None:
-        for route in routes:
-            await ledger.record(
-                connection,
-                "abandoned",
-                agent_id=turn.agent.id,
-                conversation_id=turn.conversation_id,
-                run_id=turn.run_id,
-                provider=route.provider,
-                model=route.model,
-                usage=Usage(),
-                cost_usd=None,
-            )
-
 
 def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:
     """The tool message that closes a call."""
@@ -362,13 +337,4 @@ def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:
         context=outcome.script.json() if outcome.script else None,
         outcome=outcome.outcome,
         arguments_sha256=digest(outcome.arguments_json),
-    )
-
-
-def _usage(reply: Reply) -> Usage:
-    return Usage(
-        prompt_tokens=reply.usage.prompt_tokens,
-        completion_tokens=reply.usage.completion_tokens,
-        cached_tokens=reply.usage.cached_tokens,
-        reasoning_tokens=reply.usage.reasoning_tokens,
     )

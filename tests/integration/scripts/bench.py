@@ -27,6 +27,8 @@ from services.orchestrator.hosts.own import AskUser, ProgressNote
 from services.orchestrator.models.config import ModelsConfig
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
+from services.orchestrator.money.side_calls import SideCalls
+from services.orchestrator.money.treasury import Treasury
 from services.orchestrator.scripts.questions import Questions
 from services.orchestrator.scripts.running import Scripts
 from services.orchestrator.scripts.tool_script import ToolScript
@@ -113,7 +115,7 @@ async def script_bench(
             scripts = Scripts(
                 sandbox=stub_of(channel),
                 desk=pipeline.inner,
-                questions=Questions(models, database),
+                questions=Questions(SideCalls(models, database, Treasury(database, (), lambda _: None))),
                 database=database,
                 seconds=seconds,
             )

@@ -31,11 +31,14 @@ export interface AgentCacheStats {
 
 export interface AgentStats {
   agent_id: string;
-  cost_usd: number;
+  cost_usd: number | null;
   calls: number;
   unknown_cost_calls: number;
   prompt_tokens: number;
   completion_tokens: number;
+  estimated_cost_calls: number;
+  cached_tokens: number;
+  reasoning_tokens: number;
 }
 
 export interface Approval {
@@ -67,6 +70,29 @@ export interface ApprovalRequired {
 
 export interface AssistantMessage {
   message: Message | null;
+}
+
+export interface Budget {
+  scope: string;
+  id: string;
+  period: string;
+  limit_usd: number;
+  spent_usd: number;
+  reserved_usd: number;
+  unknown_cost_calls: number;
+  state: string;
+  go_on_today: boolean | null;
+}
+
+export interface BudgetsReply {
+  budgets: Budget[];
+  day: string;
+  timezone: string;
+}
+
+export interface Compacted {
+  turns: number;
+  text: string;
 }
 
 export interface ConnectionsReply {
@@ -121,11 +147,14 @@ export interface CreatedToken {
 
 export interface DayStats {
   day: string;
-  cost_usd: number;
+  cost_usd: number | null;
   calls: number;
   unknown_cost_calls: number;
   prompt_tokens: number;
   completion_tokens: number;
+  estimated_cost_calls: number;
+  cached_tokens: number;
+  reasoning_tokens: number;
 }
 
 export interface Done {
@@ -193,6 +222,7 @@ export interface Message {
   is_error: boolean;
   context: Json;
   author: string;
+  cost_estimated: boolean;
   calls: Json;
   received_chars: number | null;
   printed_chars: number | null;
@@ -208,11 +238,14 @@ export interface MessageToolCall {
 export interface ModelStats {
   provider: string;
   model: string;
-  cost_usd: number;
+  cost_usd: number | null;
   calls: number;
   unknown_cost_calls: number;
   prompt_tokens: number;
   completion_tokens: number;
+  estimated_cost_calls: number;
+  cached_tokens: number;
+  reasoning_tokens: number;
 }
 
 export interface NestedCall {
@@ -221,13 +254,20 @@ export interface NestedCall {
   call: Json;
 }
 
+export interface NoticeFrame {
+  text: string;
+}
+
 export interface PurposeStats {
   purpose: string;
-  cost_usd: number;
+  cost_usd: number | null;
   calls: number;
   unknown_cost_calls: number;
   prompt_tokens: number;
   completion_tokens: number;
+  estimated_cost_calls: number;
+  cached_tokens: number;
+  reasoning_tokens: number;
 }
 
 export interface Queued {
@@ -287,6 +327,7 @@ export interface RunStep {
   started_at: string;
   ms: number | null;
   cost_usd: number | null;
+  cost_estimated: boolean | null;
   route: string | null;
   first_token_ms: number | null;
   prompt_tokens: number | null;
@@ -295,6 +336,7 @@ export interface RunStep {
   reasoning_tokens: number | null;
   error: string | null;
   next_route: string | null;
+  moved: string[];
   name: string | null;
   arguments: Json;
   ok: boolean | null;
@@ -338,6 +380,7 @@ export interface StatsReply {
   cache_by_agent: AgentCacheStats[];
   unknown_cache_calls: number;
   pending_proposals: number;
+  timezone: string;
 }
 
 export interface Steer {
@@ -434,6 +477,7 @@ export type TurnEvent =
   | ({ type: "steer" } & Steer)
   | ({ type: "queued" } & Queued)
   | ({ type: "tool_progress" } & ToolProgress)
+  | ({ type: "compacted" } & Compacted)
   | ({ type: "done" } & Done)
   | ({ type: "halted" } & Halted)
   | ({ type: "error" } & Failed)
@@ -444,4 +488,5 @@ export type ActivityFrame =
   | ({ type: "snapshot" } & ActivitySnapshot)
   | ({ type: "run" } & RunFrame)
   | ({ type: "event" } & RunEventFrame)
-  | ({ type: "conversation" } & ConversationFrame);
+  | ({ type: "conversation" } & ConversationFrame)
+  | ({ type: "notice" } & NoticeFrame);
