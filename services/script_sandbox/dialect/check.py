@@ -37,7 +37,7 @@ def check_script(text: str, *, max_chars: int, inputs: bool = False) -> CheckedS
     """
     tree = parse_script(text, max_chars)
     around = surroundings(tree, inputs=inputs)
-    faults = [fault for node in ast.walk(tree) for fault in _faults(node, around)]
+    faults = [fault for node in around.nodes for fault in _faults(node, around)]
     if faults:
         raise Refused(min(faults, key=lambda fault: (fault.line, fault.column)))
     return CheckedScript(tree, around)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -12,11 +12,13 @@ class Surroundings:
     """A script's names and the place of each node.
 
     Attributes:
+        nodes: Every node of the tree.
         parents: The node above each node.
         bound: Every name the script binds anywhere.
         inputs: Whether the name `inputs` is provided (SCR-363).
     """
 
+    nodes: Sequence[ast.AST]
     parents: Mapping[ast.AST, ast.AST]
     bound: frozenset[str]
     inputs: bool
@@ -39,9 +41,10 @@ class Surroundings:
 
 def surroundings(tree: ast.Module, *, inputs: bool) -> Surroundings:
     """Look a script over once."""
-    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-    bound = frozenset(name for node in ast.walk(tree) for name in bound_by(node))
-    return Surroundings(parents, bound, inputs)
+    nodes = tuple(ast.walk(tree))
+    parents = {child: node for node in nodes for child in ast.iter_child_nodes(node)}
+    bound = frozenset(name for node in nodes for name in bound_by(node))
+    return Surroundings(nodes, parents, bound, inputs)
 
 
 def bound_by(node: ast.AST) -> Iterator[str]:

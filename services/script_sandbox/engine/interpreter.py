@@ -26,8 +26,8 @@ from services.script_sandbox.engine.outcomes import Asked, Died, Outcome, Raised
 from services.script_sandbox.engine.printed import Printed
 from services.script_sandbox.lowering import Program
 
-# The feeds of a session: the prelude, what begins it, the script.
-_SCRIPT_FILE = "<python-input-2>"
+# The feeds of a session before the script: the prelude, and what begins it.
+_OWN_FILES = frozenset(("<python-input-0>", "<python-input-1>"))
 _HOST = "__host"
 _BEGIN = "__begin(__limits_given, __texts_given, __llm_given, __store_given)"
 _STOPS = frozenset(("steps", "depth", "value", "integer", "calls", "questions", "arguments"))
@@ -190,7 +190,7 @@ class Interpreter:
         return [
             program.script_line(frame.line, frame.column)
             for frame in error.traceback()
-            if frame.filename == _SCRIPT_FILE
+            if frame.filename not in _OWN_FILES
         ]
 
 

@@ -10,10 +10,15 @@ N = TypeVar("N", bound=ast.AST)
 
 
 def placed(node: N, at: ast.AST) -> N:
-    """Give a new tree the place of an old node, for the lines of errors."""
-    for inner in ast.walk(node):
-        if not hasattr(inner, "lineno") and "lineno" in inner._attributes:
+    """Give the new part of a tree the place of an old node, for the lines of errors."""
+    new: list[ast.AST] = [node]
+    while new:
+        inner = new.pop()
+        if "lineno" in inner._attributes:
+            if hasattr(inner, "lineno"):
+                continue
             ast.copy_location(inner, at)
+        new.extend(ast.iter_child_nodes(inner))
     return node
 
 

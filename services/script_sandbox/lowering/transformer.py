@@ -37,13 +37,11 @@ class Lowering(ast.NodeTransformer):
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._tries = 0
-        self._functions = frozenset(
-            node.name for node in around.parents if isinstance(node, ast.FunctionDef)
-        ) - frozenset(
-            node.id
-            for node in around.parents
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        )
+        stored = {
+            node.id for node in around.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
+        # Names that only ever mean a function of the script, whose results were measured in it.
+        self._functions = {node.name for node in around.nodes if isinstance(node, ast.FunctionDef)} - stored
 
     # Statements
 

@@ -14,6 +14,8 @@ import pytest
 from services.cli.home import Layout
 from tests.integration.operate.crew import alive, children_of, comm, running_crew, wait_until
 
+SERVICES = ("orchestrator", "tools", "script_sandbox", "gateway")
+
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads /proc of Linux")
 
 
@@ -50,20 +52,16 @@ def test_a_stop_ends_everything_in_order_and_soon(root: Path) -> None:
         # Five seconds are promised; the machine may be busy.
         assert time.monotonic() - began < 15
         assert not [pid for pid in tree if alive(pid)]
-        for name in ("tools", "script_sandbox", "orchestrator", "gateway"):
+        for name in SERVICES:
             assert (root / "run" / f"{name}.stopped").read_text() == "in order"
         assert "database system is shut down" in (root / "home/logs/postgres.log").read_text()
 
 
-@pytest.mark.parametrize("name", ["orchestrator", "tools", "script_sandbox", "gateway"])
+@pytest.mark.parametrize("name", SERVICES)
 def test_a_killed_service_is_started_again(root: Path, name: str) -> None:
     with running_crew(root) as crew:
         first = crew.pid(name)
-        others = {
-            other: crew.pid(other)
-            for other in ("orchestrator", "tools", "script_sandbox", "gateway")
-            if other != name
-        }
+        others = {other: crew.pid(other) for other in SERVICES if other != name}
         os.kill(first, signal.SIGKILL)
         wait_until(lambda: not alive(first))
         wait_until(lambda: crew.pid(name) != first)
@@ -106,10 +104,7 @@ def test_killing_the_parent_takes_everything_with_it_and_the_next_start_goes_on(
 @pytest.mark.spec("AGT-013")
 def test_only_the_orchestrator_is_given_keys_database_and_home(root: Path) -> None:
     with running_crew(root) as crew:
-        told = {
-            name: (root / "run/told" / name).read_text()
-            for name in ("orchestrator", "tools", "script_sandbox", "gateway")
-        }
+        told = {name: (root / "run/told" / name).read_text() for name in SERVICES}
         assert "OPENAI_API_KEY=sk-not-for-everybody" in told["orchestrator"]
         assert "MY_AGENT_DATABASE_URL=postgresql://crew_app:" in told["orchestrator"]
         assert "crew_owner" not in told["orchestrator"]
@@ -127,7 +122,7 @@ def test_only_the_orchestrator_is_given_keys_database_and_home(root: Path) -> No
 @pytest.mark.spec("TLS-246")
 def test_a_service_is_closed_to_others_of_the_same_user(root: Path) -> None:
     with running_crew(root) as crew:
-        for name in ("orchestrator", "tools", "script_sandbox", "gateway"):
+        for name in SERVICES:
             assert (root / "run" / "dumpable" / name).read_text() == "0"
         assert crew.stop() == 0
 
