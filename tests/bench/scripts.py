@@ -16,7 +16,7 @@ from tests.bench.model import PAGES, page_name
 ROUNDS = 60
 AT_ONCE = 20
 # Three of a page's lines are wanted; the rest is what a page is.
-_PAGE = "owner: somebody\ntitle: A page\nstate: open\n" + "Other words of this page.\n" * 383
+_PAGE = "owner: somebody\ntitle: A page\nstate: open\n" + ("Other words of this page. " * 8 + "\n") * 48
 
 
 async def measure(bench: Bench) -> list[Figure]:

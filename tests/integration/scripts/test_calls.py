@@ -623,3 +623,70 @@ async def test_digits_reach_the_tool_as_the_script_wrote_them(database):
     async with script_bench(database, [tool]) as bench:
         await bench.run(play)
     assert json.dumps(int(tool.ran[0].arguments["count"])).endswith("129639935")
+
+
+@pytest.mark.spec("SCR-245")
+async def test_what_a_script_printed_is_shortened_like_any_result(database):
+    async def play(script: Script) -> None:
+        await script.accept()
+        await script.finish("word " * 6_000)
+
+    async with script_bench(database, [look()]) as bench:
+        outcome = await bench.run(play)
+    assert len(outcome.text) <= 8_000
+    assert outcome.shortened == "cut"
+    assert outcome.script is not None
+    assert outcome.script.printed_chars == 30_000
+
+
+@pytest.mark.spec("SCR-246")
+async def test_what_no_database_takes_is_replaced(database):
+    async def play(script: Script) -> None:
+        await script.accept()
+        await script.finish("a\0b")
+
+    async with script_bench(database, [look()]) as bench:
+        outcome = await bench.run(play)
+    assert outcome.text.startswith("a\ufffdb")
+
+
+@pytest.mark.spec("SCR-274")
+async def test_the_card_shows_twelve_parameters_and_the_tool_gets_all(database):
+    async def play(script: Script) -> None:
+        await script.accept()
+        arguments = {f"p{n}": "x" * 200 for n in range(13)}
+        await script.call("look", **arguments, number=int("9" * 200))
+        await script.finish()
+
+    tool = look(parameters={"type": "object", "additionalProperties": True})
+    async with script_bench(database, [tool]) as bench:
+        outcome = await bench.run(play)
+    assert outcome.script is not None
+    shown = outcome.script.calls[0].arguments
+    assert len(shown) == 13
+    assert shown["p0"] == "x" * 160
+    assert "2" in shown["…"]
+    assert len(tool.ran[0].arguments) == 14
+
+
+@pytest.mark.spec("SCR-258", "SCR-259", "SCR-260")
+async def test_a_start_comes_first_and_after_a_rejection_nothing(database):
+    async def play(script: Script) -> None:
+        await script.send(rejected={"line": 2, "reason": "Not run: line 2: import."})
+        # Whatever comes after it, nobody reads.
+        await script.send(tool_call={"seq": 1, "line": 1, "name": "look", "args_json": "{}"})
+
+    tool = look()
+    async with script_bench(database, [tool]) as bench:
+        outcome = await bench.run(play, script="one\nimport os")
+        start = bench.sandbox.scripts[0].start
+    assert (start.script, start.locale, start.llm_enabled, start.store_available) == (
+        "one\nimport os",
+        "en",
+        True,
+        True,
+    )
+    assert list(start.callable_tools) == ["look"]
+    assert outcome.text == f"{OPENING}\nNot run: line 2: import."
+    assert outcome.outcome == "not_started"
+    assert not tool.ran

@@ -273,3 +273,32 @@ async def test_the_tool_list_names_who_holds_it(database):
         assert [list(row.agents) for row in found] == [["default"]]
         assert "- workspace_read(" in found[0].description
         assert [row.name for row in rows if row.with_reads] == ["tool_script"]
+
+
+@pytest.mark.spec("SCR-271", "SCR-270", "TRN-294")
+async def test_every_error_on_a_card_keeps_both_its_ends(database, model_server):
+    """A failed call, a failed question and the failed script itself, by one rule."""
+    answer = "first " + "words " * 200 + "last"
+
+    async def play(played: Script) -> None:
+        await played.accept()
+        await played.call("workspace_read", path="x/" * 500 + "missing")
+        question = pb.AskModelRequest(line=1, kind=1, text="x", labels=["yes", "no"])
+        assert not (await played.ask("ask_model", question)).model_result.ok
+        await played.fail(1, "Error at line 3: ValueError: " + "y" * 700 + " end")
+
+    model_server.play(script(), text(answer), text("Sorry."))
+    async with crew_with_scripts(database, model_server) as (crew, sandbox):
+        sandbox.play = play
+        conversation = await crew.open()
+        await crew.send(conversation, "go")
+        step = next(step for step in (await crew.last_run(conversation)).steps if step.name == "tool_script")
+    read, question = json.loads(step.calls)
+    for output in (question["output"], step.output):
+        assert len(output) == 601
+        assert output[200] == "…"
+    assert question["output"].endswith("last")
+    assert step.output.startswith("The script did not finish. Error at line 3")
+    assert step.output.endswith(" end")
+    assert not read["ok"]
+    assert len(read["output"]) <= 601

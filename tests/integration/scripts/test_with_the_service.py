@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.fixtures.crew import Crew, running_crew
-from tests.fixtures.model_server import ModelServer, call, text
+from tests.fixtures.model_server import ModelServer, call, text, turn
 
 OPENING = "The script did not finish."
 OPENING_VI = "Script không chạy xong."
@@ -272,3 +272,65 @@ async def test_ten_reads_of_one_line_and_what_the_model_sees_of_them(database, m
     assert ran.received_chars > 10 * 4_000
     # 40,000 characters were read and 90 reach the model.
     assert math.isclose(ran.printed_chars, 90)
+
+
+@pytest.mark.spec("SCR-060", "SCR-074", "SCR-141", "SCR-142", "SCR-067")
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("tools.search('file', limit=0)", "limit"),
+        ("tools.search('file', limit=11)", "limit"),
+        ("tools.search('x' * 1001)", "1"),
+        ("llm.classify('x', ['a'])", "llm.classify(text, labels): labels must be a list of 2 to 20"),
+        ("llm.classify('x', ['a', ' A '])", "llm.classify(text, labels): labels must be a list of 2 to 20"),
+        ("llm.summarise('x', 4001)", "llm.summarise(text, max_chars=500)"),
+        ("llm.summarise('x', True)", "llm.summarise(text, max_chars=500)"),
+        ("tools.batch([{'tool': 'workspace_list'}] * 10)", "only 5 of 25 calls are left"),
+    ],
+)
+async def test_wrong_parameters_are_errors_that_count_nothing(database, model_server, source, said):
+    async with person(database, model_server) as someone:
+        ran = await someone.run(
+            "tools.batch([{'tool': 'workspace_list'}] * 10)\n"
+            "tools.batch([{'tool': 'workspace_list'}] * 10)\n"
+            f"try:\n    {source}\nexcept ToolError as e:\n    print(str(e))\n"
+            "tools.batch([{'tool': 'workspace_list'}] * 5)\nprint('25 calls')"
+        )
+    assert ran.ok, ran.text
+    assert said in ran.lines[0]
+    assert ran.lines[1] == "25 calls"
+    assert len(ran.calls) == 25
+
+
+PAGE = "owner: somebody\ntitle: A page\nstate: open\n" + ("Other words of this page. " * 8 + "\n") * 48
+THREE_FIELDS = """
+for first in (0, 10):
+    names = [f"page-{first + n}.txt" for n in range(10)]
+    rows = tools.batch([{"tool": "workspace_read", "args": {"path": name}} for name in names])
+    for row in rows:
+        print("; ".join([line.split("| ")[-1] for line in row["output"].splitlines() if ": " in line][:3]))
+"""
+
+
+@pytest.mark.spec("SCR-364")
+async def test_a_script_puts_under_five_percent_of_direct_calls_before_the_model(database, model_server):
+    async with person(database, model_server) as someone:
+        for n in range(20):
+            (someone.crew.workspace / f"page-{n}.txt").write_text(PAGE)
+        reads = [
+            {"call": {"name": "workspace_read", "arguments": {"path": f"page-{n}.txt"}}} for n in range(20)
+        ]
+
+        async def told(*steps: Any) -> int:
+            """Characters of results that the model was sent."""
+            model_server.play(turn(*steps), text("Done."))
+            await someone.crew.send(await someone.crew.open(), "go")
+            messages = model_server.requests[-1].messages
+            return sum(len(message["content"]) for message in messages if message["role"] == "tool")
+
+        direct = await told(*reads)
+        script = await told({"call": {"name": "tool_script", "arguments": {"script": THREE_FIELDS}}})
+    # Of the twenty results the model is told the newest ten whole, of the others that they were read.
+    assert direct > 100_000
+    assert script < 0.05 * direct
+    assert script > 20 * len("owner: somebody")
