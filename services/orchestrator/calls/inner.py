@@ -104,6 +104,11 @@ class InnerCalls:
             ]
         )
 
+    async def withheld(self, outcome: CallOutcome) -> None:
+        """Put on record that a call was not let through, and why."""
+        self._check()
+        await self._sink.inner_ended(outcome)
+
     async def run(self, admitted: Admitted, stop: asyncio.Event) -> CallOutcome:
         """Run a call that has begun to its end or to `stop`; its result is whole."""
         self._check()

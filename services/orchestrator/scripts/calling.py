@@ -117,6 +117,7 @@ class Calling:
         places = await self._admitted(asked)
         for place in places:
             if refusal := self._stopped_by(place):
+                await self._record_withheld(place)
                 return refusal
         known = [place for place in places if place.admission is not None]
         if refusal := self.take(len(known)):
@@ -146,6 +147,10 @@ class Calling:
                 place.admission = admission
         return places
 
+    async def _record_withheld(self, place: _Place) -> None:
+        if isinstance(place.admission, CallOutcome):
+            await self._inner.withheld(place.admission)
+
     def _stopped_by(self, place: _Place) -> Refusal | None:
         """Why the script ends here, if the gate says so; no argument is quoted (SCR-086 to 090)."""
         name = place.asked.name
@@ -166,6 +171,7 @@ class Calling:
             if n and isinstance(place.admission, Admitted):
                 place.admission = await self._inner.judge_again(place.admission)
                 if refusal := self._stopped_by(place):
+                    await self._record_withheld(place)
                     return refusal
             await self._begin([place])
             await self._settled([self._live(place, ended)])
@@ -228,6 +234,7 @@ class Calling:
                 gated = writes(admitted.held.spec) and outcome.ms is not None
                 return self._of(place, outcome, gated=gated)
             case CallOutcome() as outcome:
+                await self._record_withheld(place)
                 return self._of(place, outcome, gated=False)
             case Asking():
                 raise AssertionError("a call that asks was let through")

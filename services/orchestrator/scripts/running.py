@@ -66,17 +66,17 @@ class Scripts:
         notebook = asyncio.ensure_future(Notebook.of(self._database, name, run.context.locale))
         requests = ScriptRequests(run, inner, open_tools, self._questions, notebook)
         durable = self._durable(run, inner, script, requests)
-        resume = await durable.found() if durable is not None and inner.taken_over else None
-        start = pb.ScriptStart(
-            script=script,
-            locale=run.context.locale,
-            callable_tools=open_tools.callable.names,
-            llm_enabled=inner.agent.script_llm,
-            store_available=True,
-            checkpoints=durable is not None,
-            resume=resume.state if resume is not None else b"",
-        )
         try:
+            resume = await durable.found() if durable is not None and inner.taken_over else None
+            start = pb.ScriptStart(
+                script=script,
+                locale=run.context.locale,
+                callable_tools=open_tools.callable.names,
+                llm_enabled=inner.agent.script_llm,
+                store_available=True,
+                checkpoints=durable is not None,
+                resume=resume.state if resume is not None else b"",
+            )
             session = Session(
                 self._sandbox, start, requests, keeping=durable, resume=resume, seconds=self._seconds
             )

@@ -38,9 +38,16 @@ def script(source: str = "pass", **fields: Any):
 
 
 async def two_reads(played: Script) -> None:
+    await two_reads_and(played)
+
+
+async def two_reads_and(played: Script, *wrongly_called: str) -> None:
+    """Two calls that run, and some with a parameter that no tool has."""
     await played.accept()
     assert (await played.call("workspace_read", path="a.txt")).call_result.ok
     assert not (await played.call("workspace_read", path="missing.txt")).call_result.ok
+    for name in wrongly_called:
+        assert not (await played.call(name, no_such_parameter=1)).call_result.ok
     await played.finish("one line\n")
 
 
@@ -100,13 +107,18 @@ async def test_a_scripts_calls_are_told_live_and_kept(database, model_server):
 @pytest.mark.spec("SCR-081", "SCR-083", "PIP-112")
 async def test_each_call_of_a_script_is_in_the_audit_trail(database, model_server):
     model_server.play(script(), text("Done."))
+
+    async def play(played: Script) -> None:
+        await two_reads_and(played, "workspace_list")
+
     async with crew_with_scripts(database, model_server) as (crew, sandbox):
-        sandbox.play = two_reads
+        sandbox.play = play
         (crew.workspace / "a.txt").write_text("hello")
         await crew.send(await crew.open(), "go")
         rows = await fetch(crew, "select event, tool, call_id, allowed_by, ok from audit.calls order by id")
     inner = [(row["event"], row["ok"]) for row in rows if row["tool"] == "workspace_read"]
     assert inner == [("allowed", None), ("ended", True), ("allowed", None), ("ended", False)]
+    assert [row["event"] for row in rows if row["tool"] == "workspace_list"] == ["withheld"]
     parent = next(row["call_id"] for row in rows if row["tool"] == "tool_script")
     ids = [row["call_id"] for row in rows if row["tool"] == "workspace_read"]
     assert ids == [f"{parent}.1"] * 2 + [f"{parent}.2"] * 2
