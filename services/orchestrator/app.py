@@ -18,6 +18,7 @@ from crew.v1 import (
     conversations_pb2_grpc,
     crew_pb2_grpc,
     messages_pb2_grpc,
+    notifications_pb2_grpc,
     runs_pb2_grpc,
     script_sandbox_pb2_grpc,
     script_stores_pb2_grpc,
@@ -44,6 +45,7 @@ from services.orchestrator.api.budgets import BudgetsServicer
 from services.orchestrator.api.conversations import ConversationsServicer
 from services.orchestrator.api.crew import CrewServicer
 from services.orchestrator.api.messages import MessagesServicer
+from services.orchestrator.api.notifications import NotificationsServicer
 from services.orchestrator.api.runs import RunsServicer
 from services.orchestrator.api.script_stores import ScriptStoresServicer
 from services.orchestrator.api.stats import StatsServicer
@@ -55,7 +57,7 @@ from services.orchestrator.calls.masking import SecretMask
 from services.orchestrator.calls.metrics import ToolMetrics
 from services.orchestrator.calls.pipeline import CallPipeline
 from services.orchestrator.calls.registry import OfferedHost, ToolRegistry
-from services.orchestrator.calls.trouble import ToolTroubles
+from services.orchestrator.calls.review import Reviewer
 from services.orchestrator.hosts.local import LocalToolHost
 from services.orchestrator.hosts.own import OWN_HOST, AskUser, ProgressNote
 from services.orchestrator.hosts.remote import RemoteToolHost
@@ -65,6 +67,7 @@ from services.orchestrator.models.facade import Models
 from services.orchestrator.money.budgets import budgets_of, unknown_agents
 from services.orchestrator.money.side_calls import SideCalls
 from services.orchestrator.money.treasury import Treasury
+from services.orchestrator.notifications import Notifier
 from services.orchestrator.scripts.questions import Questions
 from services.orchestrator.scripts.running import Scripts
 from services.orchestrator.scripts.tool_script import ToolScript
@@ -84,12 +87,14 @@ from services.orchestrator.turns.fitting import Fitting
 from services.orchestrator.turns.forking import Forking
 from services.orchestrator.turns.inbound import Inbound
 from services.orchestrator.turns.loop import TurnLoop
+from services.orchestrator.turns.naming import Naming
 from services.orchestrator.turns.observing import CallRecord
 from services.orchestrator.turns.peers import Peers
 from services.orchestrator.turns.prompt_changes import PromptChanges
 from services.orchestrator.turns.runner import TurnRunner
 from services.orchestrator.turns.stream import Streams
 from services.orchestrator.turns.trail import Trail
+from services.orchestrator.turns.trajectory.export import TrajectoryExport
 from services.orchestrator.turns.upkeep import Upkeep
 from services.orchestrator.turns.views import message_view
 from services.orchestrator.turns.writes import TurnWrites
@@ -143,7 +148,7 @@ class _Orchestrator:
         )
         mask = SecretMask(settings.secret_values())
         pipeline = CallPipeline(grant_for=self.agents.workspace_grant, mask=mask)
-        metrics, troubles = ToolMetrics(), ToolTroubles()
+        metrics = ToolMetrics()
         activity, streams = Activity(), Streams()
         notices = BudgetNotices(activity, catalogue, locale)
         treasury = Treasury(self.database, budgets_of(values.budgets), notices.nearly_spent)
@@ -178,7 +183,8 @@ class _Orchestrator:
             registry=self.registry,
             pipeline=pipeline,
             catalogue=catalogue,
-            observed=CallRecord(metrics, troubles),
+            observed=CallRecord(metrics),
+            reviewer=Reviewer(self.models, SideCalls(self.models, self.database, treasury)),
             approval_ttl_seconds=values.approval_ttl_seconds,
         )
         runner = TurnRunner(
@@ -210,6 +216,22 @@ class _Orchestrator:
                 address, caller="orchestrator", called="orchestrator", secrets_dir=settings.secrets_dir
             )
         )
+        self.notifier = Notifier(
+            database=self.database,
+            registry=self.registry,
+            agents=self.agents,
+            activity=activity,
+            locale=locale,
+        )
+        self.naming = Naming(
+            database=self.database,
+            models=self.models,
+            side_calls=SideCalls(self.models, self.database, treasury),
+            activity=activity,
+            catalogue=catalogue,
+            locale=locale,
+            route=Route.parse(values.title_route) if values.title_route else None,
+        )
         desk = TurnDesk(
             database=self.database,
             inbound=inbound,
@@ -220,6 +242,7 @@ class _Orchestrator:
             peers=self.peers,
             activity=activity,
             space=space,
+            naming=self.naming,
         )
         audit = AccessAudit(self.database)
         owner_token = settings.owner_token.get_secret_value() if settings.owner_token else None
@@ -247,8 +270,14 @@ class _Orchestrator:
             TurnsServicer(desk=desk, catalogue=catalogue, locale=locale), grpc
         )
         approvals_pb2_grpc.add_ApprovalsServicer_to_server(ApprovalsServicer(self.database), grpc)
+        notifications_pb2_grpc.add_NotificationsServicer_to_server(NotificationsServicer(self.database), grpc)
         runs_pb2_grpc.add_RunsServicer_to_server(
-            RunsServicer(database=self.database, activity=activity), grpc
+            RunsServicer(
+                database=self.database,
+                activity=activity,
+                trajectories=TrajectoryExport(self.database, settings.secret_values(), locale),
+            ),
+            grpc,
         )
         agents_pb2_grpc.add_AgentsServicer_to_server(
             AgentsServicer(agents=self.agents, registry=self.registry, models=self.models, locale=locale),
@@ -275,7 +304,6 @@ class _Orchestrator:
             agents=self.agents,
             registry=self.registry,
             models=self.models,
-            troubles=troubles,
             catalogue=catalogue,
             space=space,
         )
@@ -283,7 +311,9 @@ class _Orchestrator:
         auth_pb2_grpc.add_AuthServicer_to_server(
             AuthServicer(logins, ApiTokens(self.database, audit), audit), grpc
         )
-        crew_pb2_grpc.add_CrewServicer_to_server(CrewServicer(desk=desk, database=self.database), grpc)
+        crew_pb2_grpc.add_CrewServicer_to_server(
+            CrewServicer(desk=desk, database=self.database, activity=activity), grpc
+        )
 
     def _own_tools(
         self, pipeline: CallPipeline, side_calls: SideCalls
@@ -341,8 +371,11 @@ class _Orchestrator:
         for agent in self.agents.list():
             for warning in await self.registry.warnings(agent, self.settings.locale):
                 log.warning("agent_warning", text=warning)
+        stack.push_async_callback(self.naming.close)
         stack.push_async_callback(self.upkeep.close)
         await self.upkeep.start()
+        stack.push_async_callback(self.notifier.close)
+        await self.notifier.start()
         stack.push_async_callback(self.server.stop, _GRACE_SECONDS)
         await self.server.start()
 

@@ -11,8 +11,16 @@ from services.common.toolhost.nested import NestedCall, ScriptRecord
 from services.common.wording import Locale
 from services.orchestrator.agents.profile import Agent
 from services.orchestrator.calls.budget import NestedBudget
+from services.orchestrator.calls.review import Reviews
 from services.orchestrator.calls.toolbox import Toolbox
-from services.orchestrator.store.records import Approval, ApprovalKind, Conversation, GateVerdict, StoredCall
+from services.orchestrator.store.records import (
+    Approval,
+    ApprovalKind,
+    Conversation,
+    GateVerdict,
+    Review,
+    StoredCall,
+)
 
 Shortened = Literal["structure", "summary", "cut"]
 # How a call failed. Beside the faults of hosts: its arguments did not fit, no such tool, a hook, the
@@ -51,6 +59,8 @@ class Scope:
     # Taken up after a restart: of the open calls only replay-safe ones run again (TRN-148).
     recovered: bool = False
     unknown_outcomes: Sequence[UnknownOutcome] = ()
+    # Has calls judged by a second model; None: it cannot be had here, and calls that need it ask.
+    reviews: Reviews | None = None
     budget_left_usd: float | None = None
     # Reads the conversation as it is now, so that autonomy and grants taken back count at the next
     # call (PIP-004); None: `conversation` is current enough.
@@ -117,6 +127,8 @@ class CallOutcome:
     bytes_out: int = 0
     # Of a command.
     exit_code: int | None = None
+    # The route of the second model that judged it; "" when none was asked or none answered.
+    reviewed_by: str = ""
     # Of a script.
     script: ScriptRecord | None = None
 
@@ -150,6 +162,8 @@ class ApprovalDraft:
     # Of the host's verdict; to be handed back with the decision (PIP-091, FLD-022).
     token: str
     target_state: str
+    # What a second model said of the call, when one was asked.
+    review: Review | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +196,8 @@ class InnerStart:
     allowed_by: GateVerdict
     rule: str
     effect: Effect
+    # The route of the second model that let it run; "": none was asked.
+    reviewed_by: str = ""
 
 
 class EffectSink(Protocol):
@@ -194,7 +210,13 @@ class EffectSink(Protocol):
         """A call that the running call `call_id` made ended: shown, and charged at once (TRN-290)."""
 
     async def starting(
-        self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str, effect: Effect
+        self,
+        call: StoredCall,
+        arguments_json: str,
+        allowed_by: GateVerdict,
+        rule: str,
+        effect: Effect,
+        reviewed_by: str,
     ) -> None:
         """The effect is about to begin; durable before this returns (audit, approval consumed)."""
 

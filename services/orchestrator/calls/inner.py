@@ -99,7 +99,14 @@ class InnerCalls:
         self._check()
         await self._sink.inner_starting(
             [
-                InnerStart(each.call, each.fitted.json, each.verdict, each.rule, each.held.spec.effect)
+                InnerStart(
+                    each.call,
+                    each.fitted.json,
+                    each.verdict,
+                    each.rule,
+                    each.held.spec.effect,
+                    each.reviewed_by,
+                )
                 for each in admitted
             ]
         )
@@ -169,6 +176,12 @@ class _NothingToSay:
         """An inner call makes no calls that anybody sees."""
 
     async def starting(
-        self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str, effect: Effect
+        self,
+        call: StoredCall,
+        arguments_json: str,
+        allowed_by: GateVerdict,
+        rule: str,
+        effect: Effect,
+        reviewed_by: str,
     ) -> None:
         """See `InnerCalls.begin`."""

@@ -26,6 +26,7 @@ from services.orchestrator.calls.hooks import Hooks
 from services.orchestrator.calls.inner import InnerDesk
 from services.orchestrator.calls.masking import SecretMask
 from services.orchestrator.calls.results import ResultMaker
+from services.orchestrator.calls.review import ReviewRequest
 from services.orchestrator.store.records import StoredCall
 
 # Effects of one batch at the same time (PIP-031).
@@ -68,6 +69,10 @@ class CallPipeline:
         """
         batch = _Batch(scope, calls, sink, self._admissions, self._effects, self.inner)
         return await (batch.overlapping() if _may_overlap(scope, calls) else batch.one_by_one())
+
+    async def foresee(self, scope: Scope, name: str, arguments: str) -> ReviewRequest | None:
+        """The review that a call will need whose arguments have just been streamed (PIP-101)."""
+        return await self._admissions.foresee(scope, name, arguments)
 
 
 def _may_overlap(scope: Scope, calls: Sequence[StoredCall]) -> bool:

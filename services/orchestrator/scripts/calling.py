@@ -155,10 +155,12 @@ class Calling:
         """Why the script ends here, if the gate says so; no argument is quoted (SCR-086 to 090)."""
         name = place.asked.name
         match place.admission:
-            case Asking(draft=draft) if name == _SHELL and draft.rule:
+            case Asking(draft=draft) if name == _SHELL and draft.rule and draft.review is None:
                 return self._refusal("asks_by_pattern", tool=name, pattern=draft.rule)
             case Asking():
                 return self._refusal("asks", tool=name)
+            case CallOutcome(verdict="refused", reviewed_by=judge) if judge:
+                return self._refusal("reviewed", tool=name)
             case CallOutcome(verdict="refused", reason=rule) if name == _SHELL and rule:
                 return self._refusal("denied", tool=name, pattern=rule)
         return None

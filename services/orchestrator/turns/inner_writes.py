@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from crew.v1 import runs_pb2
 
@@ -62,6 +62,7 @@ class InnerWrites:
         changing = []
         for start in starts:
             about = self._trail.call(turn, start.call, start.arguments_json, start.effect)
+            about = replace(about, reviewed_by=start.reviewed_by)
             entry = audit.NewEntry("allowed", about, start.allowed_by, start.rule[:500])
             if start.effect == "read":
                 turn.let_through[start.call.id] = entry

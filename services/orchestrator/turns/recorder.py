@@ -25,11 +25,12 @@ def run_message(run: runs.Run, steps: Sequence[str] = ()) -> runs_pb2.Run:
         conversation_id=run.conversation_id,
         status=run.status,
         summary=run.summary,
-        after_seq=run.after_seq,
         started_at=iso(run.started_at),
         cost_usd=run.cost_usd,
         unknown_cost_calls=run.unknown_cost_calls,
     )
+    if run.after_seq is not None:
+        message.after_seq = run.after_seq
     if run.finished_at:
         message.finished_at = iso(run.finished_at)
     for body in steps:

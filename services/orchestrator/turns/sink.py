@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -53,7 +54,13 @@ class TurnSink:
         await self._inner.nested(call_id, call, step, show)
 
     async def starting(
-        self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str, effect: Effect
+        self,
+        call: StoredCall,
+        arguments_json: str,
+        allowed_by: GateVerdict,
+        rule: str,
+        effect: Effect,
+        reviewed_by: str,
     ) -> None:
         """Open the call's step and record why it may run.
 
@@ -70,6 +77,7 @@ class TurnSink:
         )
         self._turn.call_steps[call.id] = step
         about = self._writes.trail.call(self._turn, call, arguments_json, effect)
+        about = replace(about, reviewed_by=reviewed_by)
         decided_by = rule if allowed_by == "approved" else None
         entry = NewEntry("allowed", about, allowed_by, rule[:500], decided_by)
         if effect == "read" and allowed_by != "approved":

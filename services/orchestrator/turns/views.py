@@ -30,7 +30,7 @@ def message_view(message: Message) -> conversations_pb2.Message:
     if message.role == "tool":
         _put_script(view, message.context)
     else:
-        view.context = message.context or ""
+        view.context = _without_memory(message.context or "")
     for call in message.tool_calls:
         shown = view.tool_calls.add(id=call.id, name=call.name, arguments=call.arguments)
         if call.broken is not None:
@@ -42,6 +42,15 @@ def message_view(message: Message) -> conversations_pb2.Message:
         if (value := getattr(message.usage, field)) is not None:
             setattr(view, field, value)
     return view
+
+
+def _without_memory(context: str) -> str:
+    """Notes of a message without those of memory, which people read elsewhere (AGT-193, TRN-313)."""
+    if "turn_notes" not in context:
+        return context
+    notes = exact_json.loads_object(context)
+    notes.pop("turn_notes", None)
+    return exact_json.dumps(notes) if notes else ""
 
 
 def _put_script(view: conversations_pb2.Message, context: str | None) -> None:
@@ -78,9 +87,17 @@ def approval_view(approval: Approval) -> approvals_pb2.Approval:
         summary=approval.summary,
         preview=approval.preview,
         may_always=approval.may_always,
+        delivery=approval.delivery,
     )
     if approval.may_always:
         view.always_allows = always_allows(approval)
+    if approval.review is not None:
+        review = approval.review
+        view.review.verdict, view.review.reason, view.review.route = (
+            review.verdict,
+            review.reason,
+            review.route,
+        )
     if approval.answer is not None:
         view.answer = approval.answer
     if approval.decided_at is not None:

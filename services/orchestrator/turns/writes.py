@@ -14,6 +14,7 @@ from crew.v1 import runs_pb2
 from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.contract import ApprovalDraft, CallOutcome
 from services.orchestrator.models.contract import Reply, Route
+from services.orchestrator.money.usage import stored_usage
 from services.orchestrator.store import (
     approvals,
     audit,
@@ -36,7 +37,7 @@ from services.orchestrator.turns.charging import charge_model_call, charge_tools
 from services.orchestrator.turns.inner_writes import InnerWrites
 from services.orchestrator.turns.trail import Trail
 from services.orchestrator.turns.turn import Turn
-from services.orchestrator.turns.usage import stored_usage
+from services.orchestrator.turns.unbroken import unbroken
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +69,20 @@ class TurnWrites:
         """Of the calls that calls of the turn make."""
         return InnerWrites(self._database, self.trail, turn)
 
-    async def take_steers(self, turn: Turn) -> int:
+    async def take_steers(self, turn: Turn) -> Sequence[str]:
         """Move waiting steer messages into the log as one message of the person (TRN-069, TRN-080).
 
         Returns:
-            How many were taken.
+            The texts that were taken, in order.
         """
         async with self._database.connection() as connection:
             if not await queue.any_steer(connection, turn.conversation_id):
-                return 0
+                return ()
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
             items = await queue.take(connection, turn.conversation_id, kind="steer")
             if not items:
-                return 0
+                return ()
             text = "\n\n".join(item.text for item in items)
             stored = await messages.append(
                 connection, turn.conversation_id, [NewMessage("user", "person", text, turn.run_id)]
@@ -92,7 +93,7 @@ class TurnWrites:
             step = turn.recorder.note("steer", text=text if len(text) <= 200 else f"{text[:199]}…")
             await turn.recorder.write(connection, step)
         turn.log.extend(stored)
-        return len(items)
+        return [item.text for item in items]
 
     async def reply(
         self,
@@ -118,6 +119,11 @@ class TurnWrites:
         Returns:
             The stored reply, and whether the run is closed now.
         """
+        return await unbroken(self._reply(turn, reply, calls, note, closing))
+
+    async def _reply(
+        self, turn: Turn, reply: Reply, calls: Sequence[StoredCall], note: str, closing: Closing | None
+    ) -> tuple[Message, bool]:
         message = NewMessage(
             "assistant",
             "agent",
@@ -144,6 +150,7 @@ class TurnWrites:
             if turn.model_step is not None and not closed:
                 await turn.recorder.write(connection, turn.model_step)
         turn.log.extend(stored)
+        turn.shown, turn.served_by, turn.model_step = "", None, None
         charged.show(turn)
         return stored[0], closed
 
@@ -218,6 +225,7 @@ class TurnWrites:
                 may_always=draft.may_always,
                 token=draft.token,
                 target_state=draft.target_state,
+                review=draft.review,
                 ttl_seconds=ttl_seconds,
             )
             await runs.set_status(connection, turn.run_id, "awaiting_approval")
@@ -234,10 +242,9 @@ class TurnWrites:
         self, turn: Turn, summary: str, closed: Sequence[CallOutcome], *, status: RunStatus = "error"
     ) -> None:
         """End a turn that was cut off: what was shown stays, open calls get their results (TRN-094)."""
-        stored_messages = []
+        stored_messages = [closing_message(outcome, turn.run_id) for outcome in closed]
         if turn.shown:
             stored_messages.append(NewMessage("assistant", "agent", turn.shown, turn.run_id))
-        stored_messages += [closing_message(outcome, turn.run_id) for outcome in closed]
         abandoned = [turn.served_by] if turn.served_by else []
         async with self._database.transaction() as connection:
             await turns.release(connection, turn.claim)
@@ -269,6 +276,11 @@ class TurnWrites:
         self, turn: Turn, partial_text: str, note: str, abandoned: Sequence[Route], step: runs_pb2.RunStep
     ) -> Message:
         """Store what a reply had said before it broke off, with a note of the loop to go on from there."""
+        return await unbroken(self._broke_off(turn, partial_text, note, abandoned, step))
+
+    async def _broke_off(
+        self, turn: Turn, partial_text: str, note: str, abandoned: Sequence[Route], step: runs_pb2.RunStep
+    ) -> Message:
         said = [
             NewMessage("assistant", "agent", partial_text, turn.run_id),
             NewMessage("user", "system", note, turn.run_id),
@@ -282,6 +294,7 @@ class TurnWrites:
             open_steps = [turn.model_step] if turn.model_step is not None else []
             await turn.recorder.write(connection, *open_steps, step)
         turn.log.extend(stored)
+        turn.shown, turn.served_by, turn.model_step = "", None, None
         turn.model_calls += 1
         charged.show(turn)
         return stored[0]

@@ -61,7 +61,7 @@ async def test_mcp_tools_and_the_two_finders_follow_no_list(agent):
     assert box.names == ["read", "mcp__notes__search", "tool_script"]
 
 
-@pytest.mark.spec("TLS-011", "SCR-041")
+@pytest.mark.spec("TLS-011")
 async def test_tools_that_cannot_be_offered_are_passed_over(agent):
     first = LocalToolHost(
         "a", [Scripted("read"), Scripted("batch"), Scripted("bad name"), Scripted("x" * 65)]

@@ -62,6 +62,8 @@ export interface Approval {
   may_always: boolean;
   decided_by: string | null;
   always_allows: string;
+  review: Review | null;
+  delivery: string;
 }
 
 export interface ApprovalRequired {
@@ -258,6 +260,27 @@ export interface NoticeFrame {
   text: string;
 }
 
+export interface Notification {
+  id: string;
+  kind: string;
+  cause: string;
+  subject: string;
+  text: string;
+  created_at: string;
+  read_at: string | null;
+  approval_id: string | null;
+  conversation_id: string | null;
+  agent_id: string | null;
+  over_at: string | null;
+  delivery: string;
+  delivered_by: string | null;
+}
+
+export interface NotificationFrame {
+  notification: Notification | null;
+  unread: number;
+}
+
 export interface PurposeStats {
   purpose: string;
   cost_usd: number | null;
@@ -283,6 +306,12 @@ export interface QueuedMessage {
   text: string;
 }
 
+export interface Review {
+  verdict: string;
+  reason: string;
+  route: string;
+}
+
 export interface RouteFallback {
   route: string;
   error: string;
@@ -303,7 +332,7 @@ export interface Run {
   conversation_id: string;
   status: string;
   summary: string;
-  after_seq: number;
+  after_seq: number | null;
   started_at: string;
   finished_at: string | null;
   cost_usd: number;
@@ -489,4 +518,5 @@ export type ActivityFrame =
   | ({ type: "run" } & RunFrame)
   | ({ type: "event" } & RunEventFrame)
   | ({ type: "conversation" } & ConversationFrame)
+  | ({ type: "notification" } & NotificationFrame)
   | ({ type: "notice" } & NoticeFrame);
