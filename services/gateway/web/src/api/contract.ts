@@ -452,6 +452,7 @@ export interface Tool {
   label: string;
   kind: string;
   host: string;
+  with_reads?: boolean;
 }
 
 export interface ToolCall {
