@@ -16,14 +16,14 @@ from services.common.version import VERSION
 from services.common.wording import Catalogue, Locale
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls.registry import ToolRegistry
-from services.orchestrator.calls.trouble import ToolTroubles
 from services.orchestrator.hosts.contract import HostState
 from services.orchestrator.hosts.own import OWN_HOST
+from services.orchestrator.hosts.script_sandbox import ScriptSandboxState
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
 from services.orchestrator.models.facade import RouteState as ModelRouteState
 from services.orchestrator.money.statistics import CachedStatistics
-from services.orchestrator.store import ledger
+from services.orchestrator.store import ledger, notifications
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.space import Space
 
@@ -41,9 +41,9 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         agents: Agents,
         registry: ToolRegistry,
         models: Models,
-        troubles: ToolTroubles,
         catalogue: Catalogue,
         space: Space,
+        sandbox: ScriptSandboxState | None = None,
     ) -> None:
         self._settings = settings
         self._database = database
@@ -51,9 +51,9 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         self._agents = agents
         self._registry = registry
         self._models = models
-        self._troubles = troubles
         self._catalogue = catalogue
         self._space = space
+        self._sandbox = sandbox
         self._locale: Locale = settings.config.values.language
         # When each service was last seen to change, for "since when".
         self._since: dict[str, tuple[bool, str]] = {}
@@ -74,6 +74,9 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
             for state in self._registry.states()
             if state.name != OWN_HOST
         ]
+        if self._sandbox is not None:
+            scripts = await self._sandbox.state(self._locale)
+            services.append(self._health(scripts.name, scripts.status == "ready", scripts.note))
         whole = all(service.reachable for service in services)
         return pb.HealthReply(status="ok" if whole else "degraded", version=VERSION, services=services)
 
@@ -82,6 +85,8 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         await self._ask_hosts()
         values = self._settings.config.values
         routes = [Route.parse(route) for agent in self._agents.list() for route in agent.routes]
+        async with self._database.connection() as connection:
+            troubles = await notifications.open_troubles(connection)
         connections = self._models.connections(list(dict.fromkeys(routes)))
         return pb.ConnectionsReply(
             providers=connections.providers,
@@ -91,17 +96,15 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
             audio_routes=values.audio_routes,
             keys=[pb.KeyPresence(name=key.name, present=key.present) for key in connections.keys],
             route_states=[self._route_state(state) for state in connections.states],
-            hosts=[await self._host_state(state) for state in self._registry.states()],
+            hosts=[await self._host_state(state) for state in await self._host_states()],
             troubles=[
                 pb.ToolTrouble(
-                    tool=trouble.tool,
+                    tool=trouble.subject,
                     cause=trouble.cause,
-                    since=iso(trouble.since),
-                    note=self._catalogue.text(
-                        self._locale, f"health.trouble.{trouble.cause}", tool=trouble.tool
-                    ),
+                    since=iso(trouble.created_at),
+                    note=trouble.text,
                 )
-                for trouble in self._troubles.now
+                for trouble in troubles
             ],
         )
 
@@ -143,6 +146,10 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         """Have every host describe itself, so that what is said of it is of now."""
         master = self._agents.list()[0]
         await self._registry.toolbox(master, self._locale)
+
+    async def _host_states(self) -> list[HostState]:
+        states = list(self._registry.states())
+        return states if self._sandbox is None else [*states, await self._sandbox.state(self._locale)]
 
     async def _host_state(self, state: HostState) -> pb.HostState:
         rows = await self._registry.rows(self._agents.list(), self._locale)

@@ -35,6 +35,8 @@ class AuditedCall:
     target: str = ""
     bytes_in: int = 0
     trace_id: str = ""
+    # The route of the second model that judged it; "" when none did (PIP-103).
+    reviewed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +113,16 @@ async def record(connection: Connection, entries: Sequence[NewEntry]) -> None:
     await connection.execute(
         """
         insert into audit.calls (event, agent_id, conversation_id, run_id, call_id, tool, arguments_sha256,
-            arguments_short, effect, command, target, bytes_in, trace_id, allowed_by, rule, decided_by,
-            ok, ms, outcome, fault, about, absent, exit_code, bytes_out)
+            arguments_short, effect, command, target, bytes_in, trace_id, reviewed_by, allowed_by, rule,
+            decided_by, ok, ms, outcome, fault, about, absent, exit_code, bytes_out)
         select event, agent_id, conversation_id, run_id, call_id, tool, decode(arguments_sha256, 'hex'),
-            arguments_short, effect, command, target, bytes_in, trace_id, allowed_by, rule, decided_by,
-            ok, ms, outcome, fault, about, absent, exit_code, bytes_out
+            arguments_short, effect, command, target, bytes_in, trace_id, reviewed_by, allowed_by, rule,
+            decided_by, ok, ms, outcome, fault, about, absent, exit_code, bytes_out
         from json_to_recordset(%s::json) as e(n integer, event text, agent_id text, conversation_id uuid,
             run_id uuid, call_id text, tool text, arguments_sha256 text, arguments_short text, effect text,
-            command text, target text, bytes_in bigint, trace_id text, allowed_by text, rule text,
-            decided_by text, ok boolean, ms bigint, outcome text, fault text, about text[], absent boolean,
-            exit_code integer, bytes_out bigint)
+            command text, target text, bytes_in bigint, trace_id text, reviewed_by text, allowed_by text,
+            rule text, decided_by text, ok boolean, ms bigint, outcome text, fault text, about text[],
+            absent boolean, exit_code integer, bytes_out bigint)
         order by n
         """,
         (orjson.dumps([_fields(n, entry) for n, entry in enumerate(entries)]).decode(),),
@@ -196,6 +198,7 @@ def _fields(n: int, entry: NewEntry) -> dict[str, Any]:
         "target": call.target,
         "bytes_in": call.bytes_in,
         "trace_id": call.trace_id,
+        "reviewed_by": call.reviewed_by,
         "allowed_by": entry.allowed_by,
         "rule": entry.rule,
         "decided_by": entry.decided_by,
@@ -232,6 +235,7 @@ def _entry(row: Row) -> Entry:
             target=row["target"],
             bytes_in=row["bytes_in"],
             trace_id=row["trace_id"],
+            reviewed_by=row["reviewed_by"],
         ),
         allowed_by=row["allowed_by"],
         rule=row["rule"],

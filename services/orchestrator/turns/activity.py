@@ -55,6 +55,10 @@ class Activity:
             )
         )
 
+    def notified(self, frame: runs_pb2.NotificationFrame) -> None:
+        """The owner was told something, or has read it."""
+        self._broadcast(runs_pb2.ActivityFrame(notification=frame))
+
     def notice(self, text: str) -> None:
         """Something the owner is told, whatever they look at."""
         self._broadcast(runs_pb2.ActivityFrame(notice=runs_pb2.NoticeFrame(text=text)))

@@ -31,6 +31,7 @@ from services.orchestrator.models.facade import Models
 from services.orchestrator.store.records import Message
 from services.orchestrator.turns.fitting import Fitting
 from services.orchestrator.turns.prompt_changes import PromptChanges
+from services.orchestrator.turns.streamed_calls import StreamedCalls
 from services.orchestrator.turns.turn import Turn
 from services.orchestrator.turns.writes import TurnWrites
 
@@ -69,8 +70,15 @@ class Asking:
         self._view = view
         self._clock = clock
 
-    async def ask(self, turn: Turn, toolbox: Toolbox) -> Reply | None:
+    async def ask(
+        self, turn: Turn, toolbox: Toolbox, whole: Callable[[str, str], None] | None = None
+    ) -> Reply | None:
         """Ask the turn's routes for the next reply.
+
+        Args:
+            turn: The turn.
+            toolbox: What the model is told of.
+            whole: Told name and arguments of each call as soon as they are whole (PIP-101).
 
         Returns:
             None when the prompt was made smaller instead: the turn's limits are to be looked at again
@@ -94,7 +102,7 @@ class Asking:
         if await self._fitting.made_smaller(turn, prompt):
             return None
         try:
-            reply = await self._stream(turn, self._request(turn, toolbox, prompt))
+            reply = await self._stream(turn, self._request(turn, toolbox, prompt), whole)
         except TooLargeForModel as refused:
             await self._refused(turn, refused)
             await self._fitting.after_refusal(turn, prompt, refused)
@@ -102,8 +110,11 @@ class Asking:
         self._close_step(turn, reply, await self._changes.told(turn, prompt.system_prompt))
         return reply
 
-    async def _stream(self, turn: Turn, request: ModelRequest) -> Reply:
+    async def _stream(
+        self, turn: Turn, request: ModelRequest, whole: Callable[[str, str], None] | None
+    ) -> Reply:
         reply: Reply | None = None
+        calls = StreamedCalls()
         async with aclosing(self._models.stream(request)) as events:
             async for event in events:
                 match event:
@@ -113,6 +124,8 @@ class Asking:
                     case Thinking():
                         self._publish(turn, thinking=events_pb2.Thinking())
                     case CallDelta(index=index, name=name, chunk=chunk, attempt=attempt):
+                        if whole is not None and (call := calls.feed(event)):
+                            whole(*call)
                         delta = events_pb2.ToolCallDelta(index=index, name=name, chunk=chunk, attempt=attempt)
                         self._publish(turn, tool_call_delta=delta)
                     case Started(route=route):

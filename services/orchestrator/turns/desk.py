@@ -21,6 +21,7 @@ from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.decisions import Decided, Decisions, Expired
 from services.orchestrator.turns.inbound import Inbound, Joined, Opened
+from services.orchestrator.turns.naming import Naming
 from services.orchestrator.turns.peers import Peers, WatchedTurn
 from services.orchestrator.turns.runner import STOP_SECONDS, TurnRunner
 from services.orchestrator.turns.stream import Streams, TurnStream
@@ -56,6 +57,7 @@ class TurnDesk:
         peers: Where those of other replicas are.
         activity: Told of conversations that got a title.
         space: Whether there is room for a turn.
+        naming: Finds titles for new conversations.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class TurnDesk:
         peers: Peers,
         activity: Activity,
         space: Space,
+        naming: Naming,
     ) -> None:
         self._database = database
         self._inbound = inbound
@@ -81,6 +84,7 @@ class TurnDesk:
         self._activity = activity
         self._begun: set[asyncio.Task[Any]] = set()
         self._space = space
+        self._naming = naming
 
     async def send(
         self, conversation_id: str, text: str, *, source: str, request_id: str | None = None
@@ -105,6 +109,7 @@ class TurnDesk:
                 stream = self._runner.start(claim, run, conversation)
                 if title:
                     self._activity.conversation_changed(conversation_id, title=title)
+                self._naming.after(stream)
                 return stream
             case Joined(item=item):
                 queued = events_pb2.Queued(item_id=item.id, kind=item.kind, position=item.position)
@@ -254,7 +259,9 @@ class TurnDesk:
             if expired := await self._decisions.expire(approval_id, instance=self._upkeep.instance):
                 self._runner.start(expired.claim, expired.run, expired.conversation)
             raise
-        return self._runner.start(decided.claim, decided.run, decided.conversation)
+        stream = self._runner.start(decided.claim, decided.run, decided.conversation)
+        self._naming.after(stream)
+        return stream
 
     async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
         """Go on although the caller leaves: what was committed has its turn started."""

@@ -14,6 +14,7 @@ from crew.v1 import runs_pb2
 from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.contract import ApprovalDraft, CallOutcome
 from services.orchestrator.models.contract import Reply, Route
+from services.orchestrator.money.usage import stored_usage
 from services.orchestrator.store import (
     approvals,
     audit,
@@ -28,19 +29,15 @@ from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.store.records import (
     Approval,
     Conversation,
-    GateVerdict,
     Message,
     RunStatus,
     StoredCall,
 )
 from services.orchestrator.turns.charging import charge_model_call, charge_tools
+from services.orchestrator.turns.inner_writes import InnerWrites
 from services.orchestrator.turns.trail import Trail
 from services.orchestrator.turns.turn import Turn
 from services.orchestrator.turns.unbroken import unbroken
-from services.orchestrator.turns.usage import stored_usage
-
-# Verdicts whose reason names who decided.
-_BY_A_PERSON: frozenset[GateVerdict] = frozenset({"approved", "denied"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +65,24 @@ class TurnWrites:
         self._database = database
         self.trail = trail
 
-    async def take_steers(self, turn: Turn) -> int:
+    def inner(self, turn: Turn) -> InnerWrites:
+        """Of the calls that calls of the turn make."""
+        return InnerWrites(self._database, self.trail, turn)
+
+    async def take_steers(self, turn: Turn) -> Sequence[str]:
         """Move waiting steer messages into the log as one message of the person (TRN-069, TRN-080).
 
         Returns:
-            How many were taken.
+            The texts that were taken, in order.
         """
         async with self._database.connection() as connection:
             if not await queue.any_steer(connection, turn.conversation_id):
-                return 0
+                return ()
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
             items = await queue.take(connection, turn.conversation_id, kind="steer")
             if not items:
-                return 0
+                return ()
             text = "\n\n".join(item.text for item in items)
             stored = await messages.append(
                 connection, turn.conversation_id, [NewMessage("user", "person", text, turn.run_id)]
@@ -92,7 +93,7 @@ class TurnWrites:
             step = turn.recorder.note("steer", text=text if len(text) <= 200 else f"{text[:199]}…")
             await turn.recorder.write(connection, step)
         turn.log.extend(stored)
-        return len(items)
+        return [item.text for item in items]
 
     async def reply(
         self,
@@ -169,6 +170,8 @@ class TurnWrites:
             await turns.hold(connection, turn.claim)
             if entry.allowed_by == "approved":
                 await approvals.mark_started(connection, turn.conversation_id, entry.call.call_id)
+            if entry.allowed_by == "always":
+                await conversations.count_use(connection, turn.conversation_id, entry.rule)
             await audit.record(connection, [entry])
             await turn.recorder.write(connection, step)
 
@@ -185,8 +188,10 @@ class TurnWrites:
             stored = await messages.append(connection, turn.conversation_id, stored_messages)
             charged = await charge_tools(connection, turn, outcomes)
             await turn.recorder.write(connection, *steps)
-            await self._ended(connection, turn, outcomes)
+            await audit.record(connection, self.trail.ends(turn, outcomes))
         turn.log.extend(stored)
+        for outcome in outcomes:
+            turn.charged.pop(outcome.call.id, None)
         if charged is not None:
             charged.show(turn)
 
@@ -222,6 +227,7 @@ class TurnWrites:
                 may_always=draft.may_always,
                 token=draft.token,
                 target_state=draft.target_state,
+                review=draft.review,
                 ttl_seconds=ttl_seconds,
             )
             await runs.set_status(connection, turn.run_id, "awaiting_approval")
@@ -245,7 +251,7 @@ class TurnWrites:
         async with self._database.transaction() as connection:
             await turns.release(connection, turn.claim)
             await messages.append(connection, turn.conversation_id, stored_messages)
-            await self._ended(connection, turn, closed)
+            await audit.record(connection, self.trail.ends(turn, closed))
             if abandoned:
                 await charge_model_call(connection, turn, answered=False, cost_usd=None, abandoned=abandoned)
             await runs.set_status(connection, turn.run_id, status, summary)
@@ -331,24 +337,6 @@ class TurnWrites:
         await turn.recorder.write(connection, *open_steps)
         return True
 
-    async def _ended(self, connection: Connection, turn: Turn, outcomes: Sequence[CallOutcome]) -> None:
-        entries = []
-        for outcome in outcomes:
-            if let_through := turn.let_through.get(outcome.call.id):
-                entries.append(let_through)
-            call, end = self.trail.ended(turn, outcome)
-            entries.append(
-                audit.NewEntry(
-                    "ended" if outcome.ms is not None else "withheld",
-                    call,
-                    outcome.verdict,
-                    outcome.reason[:500],
-                    outcome.reason if outcome.verdict in _BY_A_PERSON else None,
-                    end,
-                )
-            )
-        await audit.record(connection, entries)
-
 
 def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:
     """The tool message that closes a call."""
@@ -361,6 +349,7 @@ def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:
         name=outcome.call.name,
         is_error=not outcome.ok,
         details=outcome.details_json,
+        context=outcome.script.json() if outcome.script else None,
         outcome=outcome.outcome,
         arguments_sha256=digest(outcome.arguments_json),
     )

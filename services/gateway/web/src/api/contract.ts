@@ -62,6 +62,8 @@ export interface Approval {
   may_always: boolean;
   decided_by: string | null;
   always_allows: string;
+  review: Review | null;
+  delivery: string;
 }
 
 export interface ApprovalRequired {
@@ -128,6 +130,7 @@ export interface Conversation {
   pending_approval: Approval | null;
   messages: Message[];
   has_earlier: boolean;
+  grants: Grant[];
 }
 
 export interface ConversationFrame {
@@ -172,6 +175,11 @@ export interface Escalated {
 
 export interface Failed {
   message: string;
+}
+
+export interface Grant {
+  allows: string;
+  uses: number;
 }
 
 export interface Halted {
@@ -223,6 +231,9 @@ export interface Message {
   context: Json;
   author: string;
   cost_estimated: boolean;
+  calls: Json;
+  received_chars: number | null;
+  printed_chars: number | null;
 }
 
 export interface MessageToolCall {
@@ -255,6 +266,27 @@ export interface NoticeFrame {
   text: string;
 }
 
+export interface Notification {
+  id: string;
+  kind: string;
+  cause: string;
+  subject: string;
+  text: string;
+  created_at: string;
+  read_at: string | null;
+  approval_id: string | null;
+  conversation_id: string | null;
+  agent_id: string | null;
+  over_at: string | null;
+  delivery: string;
+  delivered_by: string | null;
+}
+
+export interface NotificationFrame {
+  notification: Notification | null;
+  unread: number;
+}
+
 export interface PurposeStats {
   purpose: string;
   cost_usd: number | null;
@@ -280,6 +312,12 @@ export interface QueuedMessage {
   text: string;
 }
 
+export interface Review {
+  verdict: string;
+  reason: string;
+  route: string;
+}
+
 export interface RouteFallback {
   route: string;
   error: string;
@@ -300,7 +338,7 @@ export interface Run {
   conversation_id: string;
   status: string;
   summary: string;
-  after_seq: number;
+  after_seq: number | null;
   started_at: string;
   finished_at: string | null;
   cost_usd: number;
@@ -343,6 +381,9 @@ export interface RunStep {
   shortened: string | null;
   original_chars: number | null;
   text: string | null;
+  calls?: Json;
+  received_chars?: number;
+  printed_chars?: number;
 }
 
 export interface ServiceHealth {
@@ -411,6 +452,7 @@ export interface Tool {
   label: string;
   kind: string;
   host: string;
+  with_reads?: boolean;
 }
 
 export interface ToolCall {
@@ -482,4 +524,5 @@ export type ActivityFrame =
   | ({ type: "run" } & RunFrame)
   | ({ type: "event" } & RunEventFrame)
   | ({ type: "conversation" } & ConversationFrame)
+  | ({ type: "notification" } & NotificationFrame)
   | ({ type: "notice" } & NoticeFrame);
