@@ -61,6 +61,7 @@ from services.orchestrator.calls.review import Reviewer
 from services.orchestrator.hosts.local import LocalToolHost
 from services.orchestrator.hosts.own import OWN_HOST, AskUser, ProgressNote
 from services.orchestrator.hosts.remote import RemoteToolHost
+from services.orchestrator.hosts.script_sandbox import ScriptSandboxState
 from services.orchestrator.models.config import ModelsConfig, Price
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
@@ -153,7 +154,10 @@ class _Orchestrator:
         notices = BudgetNotices(activity, catalogue, locale)
         treasury = Treasury(self.database, budgets_of(values.budgets), notices.nearly_spent)
         side_calls = SideCalls(self.models, self.database, treasury)
-        self.channels, hosts = _hosts(settings, self._own_tools(pipeline, side_calls))
+        sandbox = self._script_sandbox()
+        self.channels, hosts = _hosts(settings, self._own_tools(sandbox, pipeline, side_calls))
+        if sandbox is not None:
+            self.channels.append(sandbox)
         self.registry = ToolRegistry(hosts, derived={ToolScript.name: ToolScript.derived})
         writes = TurnWrites(self.database, Trail(mask))
         loop = TurnLoop(
@@ -306,6 +310,7 @@ class _Orchestrator:
             models=self.models,
             catalogue=catalogue,
             space=space,
+            sandbox=ScriptSandboxState(sandbox) if sandbox is not None else None,
         )
         system_pb2_grpc.add_SystemServicer_to_server(system, grpc)
         auth_pb2_grpc.add_AuthServicer_to_server(
@@ -315,27 +320,32 @@ class _Orchestrator:
             CrewServicer(desk=desk, database=self.database, activity=activity), grpc
         )
 
-    def _own_tools(
-        self, pipeline: CallPipeline, side_calls: SideCalls
-    ) -> tuple[list[DirectedChannel], list[Tool]]:
-        """Tools of this process, and the channels they need."""
+    def _script_sandbox(self) -> DirectedChannel | None:
+        """The way to the script sandbox, where there is one."""
         settings = self.settings
-        tools: list[Tool] = [AskUser(), ProgressNote()]
         if not settings.script_sandbox_address:
-            return [], tools
-        sandbox = connect(
+            return None
+        return connect(
             settings.script_sandbox_address,
             caller="orchestrator",
             called="script_sandbox",
             secrets_dir=settings.secrets_dir,
         )
-        scripts = Scripts(
-            sandbox=script_sandbox_pb2_grpc.ScriptSandboxStub(sandbox),
-            desk=pipeline.inner,
-            questions=Questions(side_calls),
-            database=self.database,
-        )
-        return [sandbox], [*tools, ToolScript(scripts)]
+
+    def _own_tools(
+        self, sandbox: DirectedChannel | None, pipeline: CallPipeline, side_calls: SideCalls
+    ) -> list[Tool]:
+        """Tools of this process."""
+        tools: list[Tool] = [AskUser(), ProgressNote()]
+        if sandbox is not None:
+            scripts = Scripts(
+                sandbox=script_sandbox_pb2_grpc.ScriptSandboxStub(sandbox),
+                desk=pipeline.inner,
+                questions=Questions(side_calls),
+                database=self.database,
+            )
+            tools.append(ToolScript(scripts))
+        return tools
 
     async def start(self, stack: AsyncExitStack) -> None:
         """Bring everything up; `stack` takes it down again in the opposite order."""
@@ -406,14 +416,13 @@ def _own_address(settings: OrchestratorSettings) -> str:
 
 
 def _hosts(
-    settings: OrchestratorSettings, own: tuple[list[DirectedChannel], list[Tool]]
+    settings: OrchestratorSettings, own_tools: list[Tool]
 ) -> tuple[list[DirectedChannel], list[OfferedHost]]:
     """The tools service, this process's own tools, and what the owner added."""
     tools = connect(
         settings.tools_address, caller="orchestrator", called="tools", secrets_dir=settings.secrets_dir
     )
-    own_channels, own_tools = own
-    channels = [tools, *own_channels]
+    channels = [tools]
     hosts = [
         OfferedHost(RemoteToolHost("tools", tools)),
         OfferedHost(LocalToolHost(OWN_HOST, own_tools)),

@@ -36,9 +36,8 @@ def parse_script(text: str, max_chars: int) -> ast.Module:
         raise Refused(Fault(_deepest_line(text), 0, "nesting", {"most": MAX_NESTING})) from None
     except ValueError:
         raise Refused(Fault(1, 0, "characters")) from None
-    _refuse_deep(tree)
+    _simplify(tree)
     _refuse_uncompilable(tree)
-    _drop_annotations(tree)
     return tree
 
 
@@ -48,9 +47,12 @@ def _refuse_unwritable(text: str) -> None:
             raise Refused(Fault(number, 0, "characters"))
 
 
-def _refuse_deep(tree: ast.Module) -> None:
+def _simplify(tree: ast.Module) -> None:
+    """Drop annotations and refuse what is nested too deeply for what walks the tree later."""
     level: list[ast.AST] = [tree]
     for _ in range(MAX_NESTING):
+        for node in level:
+            _drop_annotation(node)
         below = [child for node in level for child in ast.iter_child_nodes(node)]
         if not below:
             return
@@ -74,16 +76,15 @@ def _refuse_uncompilable(tree: ast.Module) -> None:
         raise Refused(Fault(1, 0, "nesting", {"most": MAX_NESTING})) from None
 
 
-def _drop_annotations(tree: ast.Module) -> None:
+def _drop_annotation(node: ast.AST) -> None:
     """Annotations are accepted and never evaluated (SCR-180)."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.arg():
-                node.annotation = None
-            case ast.FunctionDef():
-                node.returns = None
-            case ast.AnnAssign():
-                node.annotation = ast.copy_location(ast.Constant(None), node.annotation)
+    match node:
+        case ast.arg():
+            node.annotation = None
+        case ast.FunctionDef():
+            node.returns = None
+        case ast.AnnAssign():
+            node.annotation = ast.copy_location(ast.Constant(None), node.annotation)
 
 
 def _problem(error: SyntaxError) -> str:

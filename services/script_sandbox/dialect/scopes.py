@@ -41,8 +41,12 @@ class Surroundings:
 
 def surroundings(tree: ast.Module, *, inputs: bool) -> Surroundings:
     """Look a script over once."""
-    nodes = tuple(ast.walk(tree))
-    parents = {child: node for node in nodes for child in ast.iter_child_nodes(node)}
+    nodes: list[ast.AST] = [tree]
+    parents: dict[ast.AST, ast.AST] = {}
+    for node in nodes:
+        for child in ast.iter_child_nodes(node):
+            parents[child] = node
+            nodes.append(child)
     bound = frozenset(name for node in nodes for name in bound_by(node))
     return Surroundings(nodes, parents, bound, inputs)
 

@@ -40,7 +40,6 @@ def lower(checked: CheckedScript) -> Program:
         last.value = call("__show", [last.value], last)
     end = last if last is not None else placed(ast.Pass(lineno=1, col_offset=0), tree)
     tree.body.append(run("__end", end))
-    ast.fix_missing_locations(tree)
     text = ast.unparse(tree)
     return Program(text, *_origins(tree, ast.parse(text)))
 

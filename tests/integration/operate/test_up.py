@@ -14,8 +14,6 @@ import pytest
 from services.cli.home import Layout
 from tests.integration.operate.crew import alive, children_of, comm, running_crew, wait_until
 
-SERVICES = ("orchestrator", "tools", "script_sandbox", "gateway")
-
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads /proc of Linux")
 
 
@@ -52,16 +50,16 @@ def test_a_stop_ends_everything_in_order_and_soon(root: Path) -> None:
         # Five seconds are promised; the machine may be busy.
         assert time.monotonic() - began < 15
         assert not [pid for pid in tree if alive(pid)]
-        for name in SERVICES:
+        for name in ("tools", "orchestrator", "gateway"):
             assert (root / "run" / f"{name}.stopped").read_text() == "in order"
         assert "database system is shut down" in (root / "home/logs/postgres.log").read_text()
 
 
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", ["orchestrator", "tools", "gateway"])
 def test_a_killed_service_is_started_again(root: Path, name: str) -> None:
     with running_crew(root) as crew:
         first = crew.pid(name)
-        others = {other: crew.pid(other) for other in SERVICES if other != name}
+        others = {other: crew.pid(other) for other in ("orchestrator", "tools", "gateway") if other != name}
         os.kill(first, signal.SIGKILL)
         wait_until(lambda: not alive(first))
         wait_until(lambda: crew.pid(name) != first)
@@ -104,11 +102,11 @@ def test_killing_the_parent_takes_everything_with_it_and_the_next_start_goes_on(
 @pytest.mark.spec("AGT-013")
 def test_only_the_orchestrator_is_given_keys_database_and_home(root: Path) -> None:
     with running_crew(root) as crew:
-        told = {name: (root / "run/told" / name).read_text() for name in SERVICES}
+        told = {name: (root / "run/told" / name).read_text() for name in ("orchestrator", "tools", "gateway")}
         assert "OPENAI_API_KEY=sk-not-for-everybody" in told["orchestrator"]
         assert "MY_AGENT_DATABASE_URL=postgresql://crew_app:" in told["orchestrator"]
         assert "crew_owner" not in told["orchestrator"]
-        for name in ("tools", "script_sandbox", "gateway"):
+        for name in ("tools", "gateway"):
             assert "sk-not-for-everybody" not in told[name]
             assert "DATABASE_URL" not in told[name]
             assert "MY_AGENT_HOME=" not in told[name]
@@ -122,7 +120,7 @@ def test_only_the_orchestrator_is_given_keys_database_and_home(root: Path) -> No
 @pytest.mark.spec("TLS-246")
 def test_a_service_is_closed_to_others_of_the_same_user(root: Path) -> None:
     with running_crew(root) as crew:
-        for name in SERVICES:
+        for name in ("orchestrator", "tools", "gateway"):
             assert (root / "run" / "dumpable" / name).read_text() == "0"
         assert crew.stop() == 0
 

@@ -107,7 +107,7 @@ def engine() -> Iterator[Engine]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.spec("SCR-179", "SCR-184", "SCR-185", "SCR-186", "SCR-188", "SCR-192", "SCR-193", "SCR-201")
 @pytest.mark.spec("SCR-202", "SCR-205", "SCR-206", "SCR-207", "SCR-219")
 @settings(

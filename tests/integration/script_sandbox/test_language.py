@@ -29,13 +29,14 @@ PRINTED = {
         '{"a": "\\u00e9", "b": [1, 2.0, null], "b2": true} "é"\n',
     ),
     "A-20": ("fs = [lambda: i for i in range(3)]\ni = 10\nprint([f() for f in fs], i)", "[2, 2, 2] 10\n"),
-    "set order": (
-        "s = {3, 1, 2}\ns.add(0)\ns.discard(1)\ns.add(1)\nprint(s, list(s))\nprint({5, 4} | {9, 5, 1})",
-        "{3, 2, 0, 1} [3, 2, 0, 1]\n{5, 4, 9, 1}\n",
+    "A-07": (
+        "s = {3, 1, 2}\ns.add(0)\ns.discard(1)\ns.add(1)\nprint(s)\nprint(s.pop(), list(s))\n"
+        "print({5, 4} | {9, 5, 1}, {5, 4, 9} & {9, 5}, {1, 2} ^ {2, 3})",
+        "{3, 2, 0, 1}\n1 [3, 2, 0]\n{5, 4, 9, 1} {9, 5} {1, 3}\n",
     ),
-    "dict order": (
-        'd = {"b": 1, "a": 2}\nd["b"] = 9\nd["c"] = d.pop("a")\nprint(d)',
-        "{'b': 9, 'c': 2}\n",
+    "A-08": (
+        'd = {"b": 1, "a": 2}\nd["b"] = 9\nd["c"] = d.pop("a")\nprint(d, {1: "x", True: "y", 1.0: "z"})',
+        "{'b': 9, 'c': 2} {1.0: 'z'}\n",
     ),
     "floats": (
         'print(float("1e400"), 1e308 * 10, -float("inf"), round(2.5), round(3.5), round(2.675, 2))',
