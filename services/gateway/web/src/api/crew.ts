@@ -6,7 +6,9 @@ import type {
   ConnectionsReply,
   Conversation,
   CreatedToken,
+  ForkConversationReply,
   HealthReply,
+  MessageHit,
   Run,
   SettingsReply,
   StopReply,
@@ -53,6 +55,16 @@ export const conversations = {
   update: (id: string, patch: ConversationPatch) =>
     json<Conversation>(path(["conversations", id]), { method: "PATCH", body: patch }),
   remove: (id: string) => json<undefined>(path(["conversations", id]), { method: "DELETE" }),
+  fork: (id: string, before_message_id: number) =>
+    json<ForkConversationReply>(path(["conversations", id, "fork"]), {
+      method: "POST",
+      body: { before_message_id },
+    }),
+};
+
+export const messages = {
+  search: (q: string, agent_id: string | undefined, signal: AbortSignal) =>
+    json<MessageHit[]>(path(["messages", "search"], { q, agent_id }), { signal }),
 };
 
 export const turns = {

@@ -1,5 +1,6 @@
 import { memo } from "react";
 import { CopyButton } from "../design/CopyButton";
+import { ShareButton } from "../design/ShareButton";
 import { Fold } from "../design/Fold";
 import { Icon, Spinner, type IconName } from "../design/Icon";
 import { Time } from "../design/Time";
@@ -13,24 +14,19 @@ import type { Row } from "./rows";
 import type { Note } from "./thread-state";
 import { CallList } from "./ToolCard";
 
-export const MessageRow = memo(function MessageRow({
-  row,
-  waitingFor,
-}: {
+interface Props {
   row: Row;
   waitingFor: string | null;
-}) {
+  /** Goes on from before a stored message of the person; null where that cannot be. */
+  onFork: ((messageId: number) => void) | null;
+}
+
+export const MessageRow = memo(function MessageRow({ row, waitingFor, onFork }: Props) {
   switch (row.kind) {
     case "day":
       return <DayLine at={row.at} />;
     case "user":
-      return (
-        <div className={row.stored ? "bubble" : "bubble bubble-new"}>
-          <Fold text={row.text}>
-            <p className="bubble-text">{row.text}</p>
-          </Fold>
-        </div>
-      );
+      return <OwnMessage row={row} onFork={onFork} />;
     case "system":
       return (
         <p className="note-line">
@@ -42,7 +38,7 @@ export const MessageRow = memo(function MessageRow({
       return (
         <article className="reply">
           <Markdown text={row.text} />
-          {row.message.tool_calls.length === 0 && <ReplyFoot row={row} />}
+          <ReplyFoot row={row} />
         </article>
       );
     case "calls":
@@ -53,6 +49,31 @@ export const MessageRow = memo(function MessageRow({
       return <LiveReply text={row.text} thinking={row.thinking} />;
   }
 });
+
+function OwnMessage({
+  row: { text, messageId },
+  onFork,
+}: {
+  row: Extract<Row, { kind: "user" }>;
+  onFork: Props["onFork"];
+}) {
+  const t = useText();
+  return (
+    <div className="own">
+      <div className={messageId === null ? "bubble bubble-new" : "bubble"}>
+        <Fold text={text}>
+          <p className="bubble-text">{text}</p>
+        </Fold>
+      </div>
+      {onFork && messageId !== null && (
+        <button type="button" className="copy-button" onClick={() => onFork(messageId)}>
+          <Icon name="edit" />
+          <span>{t("fork.edit")}</span>
+        </button>
+      )}
+    </div>
+  );
+}
 
 function DayLine({ at }: { at: string }) {
   const t = useText();
@@ -79,17 +100,7 @@ function ReplyFoot({ row }: { row: Extract<Row, { kind: "assistant" }> }) {
   return (
     <footer className="reply-foot">
       <CopyButton text={() => row.text} label={t("reply.copy")} />
-      {"share" in navigator && (
-        <button
-          type="button"
-          className="copy-button"
-          // A person who closes the share sheet refuses it: nothing to tell.
-          onClick={() => void navigator.share({ text: row.text }).catch(() => undefined)}
-        >
-          <Icon name="share" />
-          <span>{t("reply.share")}</span>
-        </button>
-      )}
+      <ShareButton text={row.text} label={t("reply.share")} />
       <span className="reply-figures">
         {message.model && <span>{message.model}</span>}
         {tokens && <span>{tokens}</span>}
@@ -121,8 +132,6 @@ function LiveReply({ text, thinking }: { text: string; thinking: boolean }) {
 
 const NOTE_ICONS: Record<Note["kind"], IconName> = {
   fallback: "swap",
-  escalated_loop: "up",
-  escalated_error: "up",
   halted: "hand",
   error: "alert",
 };
@@ -143,10 +152,6 @@ function noteWords(note: Note, t: ReturnType<typeof useText>): string {
   switch (note.kind) {
     case "fallback":
       return t("note.fallback", { route: note.detail, next: note.next });
-    case "escalated_loop":
-      return t("note.escalated_loop", { route: note.next });
-    case "escalated_error":
-      return t("note.escalated_error", { route: note.next, error: note.detail });
     case "halted":
       return haltWords(note.detail, t);
     case "error":

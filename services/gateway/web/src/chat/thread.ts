@@ -1,7 +1,7 @@
 /** One open conversation: loads it, follows its turns, sends, stops and decides. */
 
 import type { Approval, Conversation, TurnEvent } from "../api/contract";
-import { conversations, turns, type ConversationPatch } from "../api/crew";
+import { conversations, PAGE_OF_MESSAGES, turns, type ConversationPatch } from "../api/crew";
 import { ApiError } from "../api/http";
 import { readEvents } from "../api/sse";
 import { requestId } from "../format/id";
@@ -12,6 +12,7 @@ import {
   happened,
   loaded,
   replaying,
+  resumed,
   sending,
   unsent,
   type ThreadState,
@@ -36,6 +37,8 @@ export interface StopOutcome {
 
 const BACKOFF_MS = [400, 1000, 2000, 4000, 8000];
 const STOP_PATIENCE_MS = 3000;
+/** While an old message is looked for, pages are as large as the server gives them. */
+const REVEAL_PAGE = 500;
 /** A tab that stays hidden this long gives its stream back: browsers grant six connections in all. */
 const HIDDEN_GRACE_MS = 5000;
 
@@ -46,11 +49,14 @@ export class Thread {
   readonly link = new Store<Link>("loading");
   readonly decision = new Store<Decision | null>(null);
   readonly loadingEarlier = new Store(false);
+  /** The id of the message to bring into view, until that was done. */
+  readonly wanted = new Store<number | null>(null);
   /** Why the last send was refused; its words are back in the composer. */
   readonly refusal = new Store<ApiError | null>(null);
 
   #stream: AbortController | null = null;
   #closed = false;
+  #opened: Promise<void> = Promise.resolve();
   #attempt = 0;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #hiddenTimer: ReturnType<typeof setTimeout> | undefined;
@@ -72,7 +78,7 @@ export class Thread {
     this.#closed = false;
     document.addEventListener("visibilitychange", this.#visibility);
     addEventListener("online", this.refresh);
-    void this.reload();
+    this.#opened = this.reload();
   }
 
   close(): void {
@@ -131,13 +137,27 @@ export class Thread {
     if (conversation.running && document.visibilityState === "visible") this.#watch();
   }
 
-  async loadEarlier(): Promise<void> {
+  /** Load older pages until the message is there, and ask for it to be shown. */
+  async reveal(messageId: number): Promise<void> {
+    this.wanted.set(messageId);
+    await this.#opened;
+    while (!this.#closed && this.wanted.get() === messageId) {
+      const { hasEarlier, messages } = this.state.get();
+      if (messages.some(({ id }) => id === messageId)) return;
+      const first = messages[0]?.seq;
+      if (hasEarlier) await this.loadEarlier(REVEAL_PAGE);
+      // Deleted, or the page did not come: the conversation stands as it is.
+      if (this.state.get().messages[0]?.seq === first) this.wanted.set(null);
+    }
+  }
+
+  async loadEarlier(limit = PAGE_OF_MESSAGES): Promise<void> {
     const { hasEarlier, messages } = this.state.get();
     const first = messages[0];
     if (!hasEarlier || !first || this.loadingEarlier.get()) return;
     this.loadingEarlier.set(true);
     try {
-      const page = await conversations.get(this.id, first.seq);
+      const page = await conversations.get(this.id, first.seq, limit);
       if (!this.#closed) this.state.update((state) => earlierLoaded(state, page));
     } catch (cause) {
       if (!this.#closed && !(cause instanceof ApiError)) throw cause;
@@ -216,7 +236,7 @@ export class Thread {
     try {
       const response = await ask(abort.signal);
       this.decision.set(null);
-      this.state.update((state) => ({ ...replaying(state), approval: null }));
+      this.state.update(resumed);
       void this.#read(response, abort, { main: true, key: "" });
     } catch (cause) {
       this.#release(abort);

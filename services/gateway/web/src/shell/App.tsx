@@ -37,7 +37,9 @@ function Crew() {
   const narrow = useNarrowRail();
   const [drawer, setDrawer] = useState(false);
   const [sheet, setSheet] = useState(false);
-  useShortcuts({ openSheet: () => setSheet(true), openSearch: () => narrow && setDrawer(true) });
+  // Whether the list of conversations stands beside the page.
+  const drawn = !narrow && place.page !== "manage";
+  useShortcuts({ openSheet: () => setSheet(true), openSearch: () => setDrawer(!drawn) });
 
   // A choice in the drawer leads elsewhere: it is done then.
   const [at, setAt] = useState(place);
@@ -55,13 +57,18 @@ function Crew() {
         {!phone && place.page !== "manage" && <Rail onOpen={openDrawer} onHelp={() => setSheet(true)} />}
         <Boundary key={key}>
           {place.page === "conversation" && (
-            <ConversationPage key={place.id} id={place.id} onMenu={openDrawer} />
+            <ConversationPage
+              key={place.id}
+              id={place.id}
+              message={place.message ?? null}
+              onMenu={openDrawer}
+            />
           )}
           {place.page === "start" && <StartPage onMenu={openDrawer} />}
           {place.page === "manage" && <ManagePage section={place.section} item={place.item} />}
         </Boundary>
       </div>
-      {narrow && drawer && <RailDrawer onClose={() => setDrawer(false)} onHelp={() => setSheet(true)} />}
+      {!drawn && drawer && <RailDrawer onClose={() => setDrawer(false)} onHelp={() => setSheet(true)} />}
       {sheet && <ShortcutSheet onClose={() => setSheet(false)} />}
     </div>
   );

@@ -1,0 +1,10 @@
+import access from "./access.json";
+import approvals from "./approvals.json";
+import chat from "./chat.json";
+import manage from "./manage.json";
+import runs from "./runs.json";
+import settings from "./settings.json";
+import shell from "./shell.json";
+
+/** Every sentence of the page, one file for each part of it. */
+export default { ...access, ...approvals, ...chat, ...manage, ...runs, ...settings, ...shell };
