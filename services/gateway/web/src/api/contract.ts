@@ -39,11 +39,14 @@ export interface AgentPrompt {
 
 export interface AgentStats {
   agent_id: string;
-  cost_usd: number;
+  cost_usd: number | null;
   calls: number;
   unknown_cost_calls: number;
   prompt_tokens: number;
   completion_tokens: number;
+  estimated_cost_calls: number;
+  cached_tokens: number;
+  reasoning_tokens: number;
 }
 
 export interface Approval {
@@ -100,6 +103,24 @@ export interface AuditEntry {
   bytes_in: number;
   bytes_out: number | null;
   trace_id: string;
+}
+
+export interface Budget {
+  scope: string;
+  id: string;
+  period: string;
+  limit_usd: number;
+  spent_usd: number;
+  reserved_usd: number;
+  unknown_cost_calls: number;
+  state: string;
+  go_on_today: boolean | null;
+}
+
+export interface BudgetsReply {
+  budgets: Budget[];
+  day: string;
+  timezone: string;
 }
 
 export interface ConnectionsReply {
@@ -159,11 +180,14 @@ export interface CreatedToken {
 
 export interface DayStats {
   day: string;
-  cost_usd: number;
+  cost_usd: number | null;
   calls: number;
   unknown_cost_calls: number;
   prompt_tokens: number;
   completion_tokens: number;
+  estimated_cost_calls: number;
+  cached_tokens: number;
+  reasoning_tokens: number;
 }
 
 export interface DescriptionFaults {
@@ -245,6 +269,7 @@ export interface Message {
   is_error: boolean;
   context: Json;
   author: string;
+  cost_estimated: boolean;
 }
 
 export interface MessageHit {
@@ -267,11 +292,14 @@ export interface MessageToolCall {
 export interface ModelStats {
   provider: string;
   model: string;
-  cost_usd: number;
+  cost_usd: number | null;
   calls: number;
   unknown_cost_calls: number;
   prompt_tokens: number;
   completion_tokens: number;
+  estimated_cost_calls: number;
+  cached_tokens: number;
+  reasoning_tokens: number;
 }
 
 export interface NestedCall {
@@ -280,13 +308,20 @@ export interface NestedCall {
   call: Json;
 }
 
+export interface NoticeFrame {
+  text: string;
+}
+
 export interface PurposeStats {
   purpose: string;
-  cost_usd: number;
+  cost_usd: number | null;
   calls: number;
   unknown_cost_calls: number;
   prompt_tokens: number;
   completion_tokens: number;
+  estimated_cost_calls: number;
+  cached_tokens: number;
+  reasoning_tokens: number;
 }
 
 export interface Queued {
@@ -346,6 +381,7 @@ export interface RunStep {
   started_at: string;
   ms: number | null;
   cost_usd: number | null;
+  cost_estimated: boolean | null;
   route: string | null;
   first_token_ms: number | null;
   prompt_tokens: number | null;
@@ -394,6 +430,7 @@ export interface StatsReply {
   cache_by_agent: AgentCacheStats[];
   unknown_cache_calls: number;
   pending_proposals: number;
+  timezone: string;
 }
 
 export interface Steer {
@@ -518,4 +555,5 @@ export type ActivityFrame =
   | ({ type: "snapshot" } & ActivitySnapshot)
   | ({ type: "run" } & RunFrame)
   | ({ type: "event" } & RunEventFrame)
-  | ({ type: "conversation" } & ConversationFrame);
+  | ({ type: "conversation" } & ConversationFrame)
+  | ({ type: "notice" } & NoticeFrame);
