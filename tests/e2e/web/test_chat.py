@@ -88,7 +88,7 @@ def test_a_reload_in_the_middle_of_a_turn_goes_on_watching(stub: StubCrew, page:
     expect(page.locator(".call-running")).to_be_visible()
     page.reload()
     expect(page.locator(".call-running")).to_be_visible()
-    expect(page.locator(".reply")).to_have_text("One.")
+    expect(page.locator(".reply .prose")).to_have_text("One.")
     stub.release("call")
     expect(page.locator(".reply-live")).to_have_text("Two.")
     stub.release("end")

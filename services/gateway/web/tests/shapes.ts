@@ -23,6 +23,7 @@ export function message(seq: number, values: Partial<Message> = {}): Message {
     is_error: false,
     context: null,
     author: "person",
+    cost_estimated: false,
     ...values,
   };
 }
@@ -104,6 +105,7 @@ export function step(index: number, values: Partial<RunStep> = {}): RunStep {
     started_at: "2026-03-01T10:00:00.000Z",
     ms: null,
     cost_usd: null,
+    cost_estimated: null,
     route: null,
     first_token_ms: null,
     prompt_tokens: null,

@@ -6,7 +6,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from .plans import Ask, Call, Fail, Fallback, Halt, Hold, Plan, Question, Text
+from .plans import Ask, Call, Escalate, Fail, Fallback, Halt, Hold, Plan, Question, Text
 from .shapes import shape
 from .state import State, Talk, Turn, stamp
 
@@ -69,6 +69,12 @@ class Performer:
                             route=step.route,
                             error=step.error,
                             next_route=step.next_route,
+                        )
+                    case Escalate():
+                        reason = "error" if step.error else "loop"
+                        self._add_step("escalation", route=step.route, error=step.error or None)
+                        await state.tell_turn(
+                            self.talk, "escalated", reason=reason, route=step.route, error=step.error
                         )
                     case Fail():
                         await self._end("error", step.message, "error", message=step.message)

@@ -72,6 +72,14 @@ class Fallback:
 
 
 @dataclass(frozen=True)
+class Escalate:
+    """The turn is handed to another model; without an error because it went in circles."""
+
+    route: str
+    error: str = ""
+
+
+@dataclass(frozen=True)
 class Fail:
     """The turn ends with an error."""
 
@@ -85,7 +93,7 @@ class Halt:
     reason: str
 
 
-Step = Text | Hold | Call | Ask | Question | Fallback | Fail | Halt
+Step = Text | Hold | Call | Ask | Question | Fallback | Escalate | Fail | Halt
 
 
 @dataclass

@@ -2,7 +2,10 @@
 
 import type {
   Agent,
+  AgentPrompt,
   Approval,
+  AuditEntry,
+  BudgetsReply,
   ConnectionsReply,
   Conversation,
   CreatedToken,
@@ -11,9 +14,11 @@ import type {
   MessageHit,
   Run,
   SettingsReply,
+  StatsReply,
   StopReply,
   TokenInfo,
   Tool,
+  ToolStatsReply,
 } from "./contract";
 import { json, path, request } from "./http";
 
@@ -107,13 +112,41 @@ export const runs = {
   stream: (signal: AbortSignal) => request("/api/activity/stream", { signal }),
 };
 
+export interface AuditQuery {
+  tool?: string;
+  agent_id?: string;
+  /** YYYY-MM-DD. */
+  day?: string;
+  text?: string;
+  /** "true": also calls that only read. */
+  reads?: string;
+}
+
+export const audit = {
+  list: (query: AuditQuery & { limit: number; before?: string }) =>
+    json<AuditEntry[]>(path(["audit"], { ...query })),
+};
+
+export const budgets = {
+  list: () => json<BudgetsReply>("/api/budgets"),
+  /** For the rest of the day, past the budgets that are spent. */
+  goOn: (go_on: boolean) => json<BudgetsReply>("/api/budgets/go-on", { method: "POST", body: { go_on } }),
+};
+
+export const stats = {
+  tools: (days: number) => json<ToolStatsReply>(path(["stats", "tools"], { days })),
+};
+
 export const system = {
   health: (signal?: AbortSignal) => json<HealthReply>("/api/health", { signal }),
   connections: () => json<ConnectionsReply>("/api/connections"),
   settings: () => json<SettingsReply>("/api/settings"),
+  stats: () => json<StatsReply>("/api/stats"),
 };
 
 export const crew = {
   agents: () => json<Agent[]>("/api/agents"),
+  agent: (id: string) => json<Agent>(path(["agents", id])),
+  prompt: (id: string) => json<AgentPrompt>(path(["agents", id, "prompt"])),
   tools: () => json<Tool[]>("/api/tools"),
 };

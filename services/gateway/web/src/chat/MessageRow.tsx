@@ -1,4 +1,5 @@
 import { memo } from "react";
+import { IconButton } from "../design/Button";
 import { CopyButton } from "../design/CopyButton";
 import { ShareButton } from "../design/ShareButton";
 import { Fold } from "../design/Fold";
@@ -60,17 +61,14 @@ function OwnMessage({
   const t = useText();
   return (
     <div className="own">
+      {onFork && messageId !== null && (
+        <IconButton icon="edit" label={t("fork.edit")} onClick={() => onFork(messageId)} />
+      )}
       <div className={messageId === null ? "bubble bubble-new" : "bubble"}>
         <Fold text={text}>
           <p className="bubble-text">{text}</p>
         </Fold>
       </div>
-      {onFork && messageId !== null && (
-        <button type="button" className="copy-button" onClick={() => onFork(messageId)}>
-          <Icon name="edit" />
-          <span>{t("fork.edit")}</span>
-        </button>
-      )}
     </div>
   );
 }

@@ -1,10 +1,12 @@
 import { Icon } from "./Icon";
 import { useText } from "../i18n";
 
+const CAN_SHARE = typeof navigator !== "undefined" && "share" in navigator;
+
 /** Hands a text to the device's share sheet; nothing where the device has none (GTW-235). */
 export function ShareButton({ text, label }: { text: string; label?: string }) {
   const t = useText();
-  if (!("share" in navigator)) return null;
+  if (!CAN_SHARE) return null;
   const name = label ?? t("common.share");
   return (
     <button

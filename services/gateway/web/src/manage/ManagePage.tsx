@@ -8,9 +8,14 @@ import { hrefOf, type Section } from "../state/route";
 import { useStore } from "../state/store";
 import { ActivitySection } from "./ActivitySection";
 import { ApprovalsSection } from "./ApprovalsSection";
+import { AuditSection } from "./audit/AuditSection";
 import { ConnectionsSection } from "./ConnectionsSection";
+import { CostsSection } from "./costs/CostsSection";
+import { AgentPage } from "./crew/AgentPage";
+import { CrewSection } from "./crew/CrewSection";
 import { RunPage } from "./RunPage";
 import { SettingsSection } from "./SettingsSection";
+import { ToolsSection } from "./tools/ToolsSection";
 import { needsYou, useSeenFailures } from "./seen-failures";
 
 const GROUPS: { words: Key; sections: { section: Section; icon: IconName; words: Key }[] }[] = [
@@ -19,6 +24,15 @@ const GROUPS: { words: Key; sections: { section: Section; icon: IconName; words:
     sections: [
       { section: "activity", icon: "pulse", words: "manage.activity" },
       { section: "approvals", icon: "hand", words: "manage.approvals" },
+      { section: "costs", icon: "coin", words: "manage.costs" },
+      { section: "audit", icon: "list", words: "manage.audit" },
+    ],
+  },
+  {
+    words: "manage.group.crew",
+    sections: [
+      { section: "crew", icon: "people", words: "manage.crew" },
+      { section: "tools", icon: "tool", words: "manage.tools" },
     ],
   },
   {
@@ -37,7 +51,7 @@ export function ManagePage({ section, item }: { section: Section; item: string |
   const runs = [...useStore(hub.runs).values()];
   const seen = useSeenFailures();
   const activity = runs.filter((run) => run.status === "running").length + needsYou(runs, seen).length;
-  const counts: Record<Section, number> = { activity, approvals: waiting, connections: 0, settings: 0 };
+  const counts: Partial<Record<Section, number>> = { activity, approvals: waiting };
   const current = useRef<HTMLAnchorElement>(null);
 
   useEffect(() => {
@@ -69,7 +83,7 @@ export function ManagePage({ section, item }: { section: Section; item: string |
               >
                 <Icon name={icon} />
                 <span>{t(words)}</span>
-                {counts[name] > 0 && (
+                {(counts[name] ?? 0) > 0 && (
                   <span className={name === "approvals" ? "count count-attention" : "count"}>
                     {counts[name]}
                   </span>
@@ -80,13 +94,29 @@ export function ManagePage({ section, item }: { section: Section; item: string |
         ))}
       </nav>
       <main className="manage-main">
-        <Boundary key={`${section}/${item ?? ""}`}>
-          {section === "activity" && (item ? <RunPage id={item} /> : <ActivitySection />)}
-          {section === "approvals" && <ApprovalsSection />}
-          {section === "connections" && <ConnectionsSection />}
-          {section === "settings" && <SettingsSection />}
-        </Boundary>
+        <Boundary key={`${section}/${item ?? ""}`}>{contentOf(section, item)}</Boundary>
       </main>
     </div>
   );
+}
+
+function contentOf(section: Section, item: string | null) {
+  switch (section) {
+    case "activity":
+      return item ? <RunPage id={item} /> : <ActivitySection />;
+    case "approvals":
+      return <ApprovalsSection />;
+    case "costs":
+      return <CostsSection />;
+    case "audit":
+      return <AuditSection />;
+    case "crew":
+      return item ? <AgentPage id={item} /> : <CrewSection />;
+    case "tools":
+      return <ToolsSection item={item} />;
+    case "connections":
+      return <ConnectionsSection />;
+    case "settings":
+      return <SettingsSection />;
+  }
 }

@@ -3,6 +3,7 @@
 import type { Run, RunStep } from "../api/contract";
 import { haltWords } from "../chat/MessageRow";
 import type { IconName } from "../design/Icon";
+import { plainLine } from "../format/plain";
 import type { Key, useText } from "../i18n";
 
 type Text = ReturnType<typeof useText>;
@@ -24,7 +25,7 @@ export function statusWord(status: string, t: Text): string {
 export function summaryOf(run: Run, t: Text): string {
   if (run.status === "halted") return haltWords(run.summary, t);
   if (run.status === "error" && run.summary === "interrupted") return t("run.interrupted");
-  return run.summary;
+  return plainLine(run.summary);
 }
 
 /** What a running run does now. */
@@ -69,18 +70,32 @@ const VERDICTS: Record<string, Key> = {
   refused: "verdict.refused",
   denied: "verdict.denied",
   expired: "verdict.expired",
+  failed: "verdict.failed",
 };
+
+const NOT_RUN = ["refused", "denied", "expired", "failed"];
 
 export type Tone = "good" | "wait" | "bad" | "calm";
 
-/** The badge of a tool step: how the gate let it through, and how it went. */
-export function badgeOf(step: RunStep, t: Text): { word: string; tone: Tone } | null {
-  const verdict = step.verdict ?? "";
+export interface Badge {
+  word: string;
+  tone: Tone;
+}
+
+/** The badge of what the gate decided; null for a word that this page does not know. */
+export function verdictBadge(verdict: string, t: Text): Badge | null {
   const key = VERDICTS[verdict];
-  if (["refused", "denied", "expired"].includes(verdict) && key) return { word: t(key), tone: "bad" };
-  if (step.ok === false) return { word: t("verdict.failed"), tone: "bad" };
+  if (!key) return null;
+  if (NOT_RUN.includes(verdict)) return { word: t(key), tone: "bad" };
+  return { word: t(key), tone: verdict === "approved" ? "good" : "calm" };
+}
+
+/** The badge of a tool step: how the gate let it through, and how it went. */
+export function badgeOf(step: RunStep, t: Text): Badge | null {
+  const verdict = step.verdict ?? "";
+  if (step.ok === false && !NOT_RUN.includes(verdict)) return { word: t("verdict.failed"), tone: "bad" };
   if (verdict === "asked" && step.ms === null) return { word: t("verdict.asked"), tone: "wait" };
-  return key ? { word: t(key), tone: verdict === "approved" ? "good" : "calm" } : null;
+  return verdictBadge(verdict, t);
 }
 
 export function stepIcon(step: RunStep): IconName {

@@ -6,6 +6,7 @@ import type { Conversation, MessageHit } from "../api/contract";
 import { Icon } from "../design/Icon";
 import { Time } from "../design/Time";
 import { foldedIncludes, foundParts } from "../format/folded";
+import { plainLine } from "../format/plain";
 import { dayOf, type Day } from "../format/time";
 import { useText, type Key } from "../i18n";
 import { useNow } from "../state/clock";
@@ -188,7 +189,7 @@ function HitLink({ hit, query }: { hit: MessageHit; query: string }) {
         <Time iso={hit.created_at} />
       </span>
       <span className="content-hit-words">
-        <Found text={hit.snippet} query={query} />
+        <Found text={plainLine(hit.snippet)} query={query} />
       </span>
     </a>
   );

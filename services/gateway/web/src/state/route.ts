@@ -2,8 +2,17 @@
 
 import { Store } from "./store";
 
-export type Section = "activity" | "approvals" | "connections" | "settings";
-export const SECTIONS: readonly Section[] = ["activity", "approvals", "connections", "settings"];
+export const SECTIONS = [
+  "activity",
+  "approvals",
+  "costs",
+  "audit",
+  "crew",
+  "tools",
+  "connections",
+  "settings",
+] as const;
+export type Section = (typeof SECTIONS)[number];
 
 export type Route =
   | { page: "start" }
