@@ -16,6 +16,7 @@ from crew.v1 import (
     conversations_pb2_grpc,
     crew_pb2_grpc,
     messages_pb2_grpc,
+    notifications_pb2_grpc,
     runs_pb2_grpc,
     stats_pb2_grpc,
     system_pb2_grpc,
@@ -38,6 +39,7 @@ from services.orchestrator.api.auth import AuthServicer
 from services.orchestrator.api.conversations import ConversationsServicer
 from services.orchestrator.api.crew import CrewServicer
 from services.orchestrator.api.messages import MessagesServicer
+from services.orchestrator.api.notifications import NotificationsServicer
 from services.orchestrator.api.runs import RunsServicer
 from services.orchestrator.api.stats import StatsServicer
 from services.orchestrator.api.store_faults import StoreFaults
@@ -48,13 +50,14 @@ from services.orchestrator.calls.masking import SecretMask
 from services.orchestrator.calls.metrics import ToolMetrics
 from services.orchestrator.calls.pipeline import CallPipeline
 from services.orchestrator.calls.registry import OfferedHost, ToolRegistry
-from services.orchestrator.calls.trouble import ToolTroubles
+from services.orchestrator.calls.review import Reviewer
 from services.orchestrator.hosts.local import LocalToolHost
 from services.orchestrator.hosts.own import AskUser, ProgressNote
 from services.orchestrator.hosts.remote import RemoteToolHost
 from services.orchestrator.models.config import ModelsConfig, Price
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
+from services.orchestrator.notifications import Notifier
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
@@ -124,7 +127,7 @@ class _Orchestrator:
         self.registry = ToolRegistry(hosts)
         mask = SecretMask(settings.secret_values())
         pipeline = CallPipeline(grant_for=self.agents.workspace_grant, mask=mask)
-        metrics, troubles = ToolMetrics(), ToolTroubles()
+        metrics = ToolMetrics()
         activity, streams = Activity(), Streams()
         writes = TurnWrites(self.database, Trail(mask))
         loop = TurnLoop(
@@ -135,7 +138,8 @@ class _Orchestrator:
             registry=self.registry,
             pipeline=pipeline,
             catalogue=catalogue,
-            observed=CallRecord(metrics, troubles),
+            observed=CallRecord(metrics),
+            reviewer=Reviewer(self.models),
             approval_ttl_seconds=values.approval_ttl_seconds,
         )
         runner = TurnRunner(
@@ -160,6 +164,13 @@ class _Orchestrator:
             space=space,
             keep_days=values.keep_days,
             schedule=settings.schedule,
+        )
+        self.notifier = Notifier(
+            database=self.database,
+            registry=self.registry,
+            agents=self.agents,
+            activity=activity,
+            locale=locale,
         )
         desk = TurnDesk(
             database=self.database,
@@ -197,6 +208,7 @@ class _Orchestrator:
             TurnsServicer(desk=desk, catalogue=catalogue, locale=locale), grpc
         )
         approvals_pb2_grpc.add_ApprovalsServicer_to_server(ApprovalsServicer(self.database), grpc)
+        notifications_pb2_grpc.add_NotificationsServicer_to_server(NotificationsServicer(self.database), grpc)
         runs_pb2_grpc.add_RunsServicer_to_server(
             RunsServicer(database=self.database, activity=activity), grpc
         )
@@ -218,7 +230,6 @@ class _Orchestrator:
             agents=self.agents,
             registry=self.registry,
             models=self.models,
-            troubles=troubles,
             catalogue=catalogue,
             space=space,
         )
@@ -248,6 +259,8 @@ class _Orchestrator:
                 log.warning("agent_warning", text=warning)
         stack.push_async_callback(self.upkeep.close)
         await self.upkeep.start()
+        stack.push_async_callback(self.notifier.close)
+        await self.notifier.start()
         stack.push_async_callback(self.server.stop, _GRACE_SECONDS)
         await self.server.start()
 

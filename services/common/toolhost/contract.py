@@ -45,6 +45,8 @@ class ToolSpec:
     judges: bool = False
     sizes_itself: bool = False
     prepares_arguments: bool = False
+    # Judged with a preview and a token, run with that token, never repeated (PIP-091).
+    two_phase: bool = False
     # What the product adds.
     prompt_snippet: str = ""
     guidelines: Sequence[str] = ()

@@ -13,7 +13,7 @@ from services.common.toolhost.contract import WorkspaceGrant
 from services.common.wording import load
 from services.orchestrator.agents.file import FILE_NAME
 from services.orchestrator.agents.home import CONFIG_NAME, create_home, make_folder, make_workspace
-from services.orchestrator.agents.profile import MASTER_ID, Agent
+from services.orchestrator.agents.profile import MASTER_ID, POLICY_NAME, Agent
 from services.orchestrator.agents.resolving import Crew, resolve
 
 _ID = re.compile(r"[a-z0-9-]{1,64}")
@@ -68,7 +68,9 @@ class Agents:
         for agent in loaded.values():
             make_folder(agent.folder / "memory")
             make_workspace(agent.workspace, self._crew.config.umask)
-        self._profile_paths = tuple(str(agent.folder / FILE_NAME) for agent in loaded.values())
+        self._profile_paths = tuple(
+            str(agent.folder / name) for agent in loaded.values() for name in (FILE_NAME, POLICY_NAME)
+        )
         self._agents = loaded
 
     async def reload(self) -> Sequence[str]:

@@ -36,6 +36,18 @@ class ShellLimitsEntry(_Strict):
     file_bytes: Annotated[int, Field(ge=1)] = 1024**3
 
 
+class ReviewEntry(_Strict):
+    """Whose calls a second model judges (PIP-100)."""
+
+    tools: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=200)], ...],
+        Field(strict=False, min_length=1, max_length=100),
+    ]
+    route: Route
+    sees: Literal["call", "conversation"] = "call"
+    on_deny: Literal["ask", "deny"] = "ask"
+
+
 class AgentFile(_Strict):
     """``agent.yaml``; None stands for the crew's or the mode's value."""
 
@@ -56,6 +68,7 @@ class AgentFile(_Strict):
     tools: Names = ()
     tool_output_chars: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     tool_execution: Literal["parallel", "sequential"] | None = None
+    review: Annotated[tuple[ReviewEntry, ...], Field(strict=False, max_length=50)] = ()
     write_paths: Names = ()
     shell_network: bool = True
     shell_write_paths: Names = ()

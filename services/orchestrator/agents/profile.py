@@ -10,9 +10,25 @@ from typing import Any, Literal
 from services.common.toolhost.contract import Mode, ShellLimits
 
 MASTER_ID = "default"
+# What an agent may and may not do, in the owner's words; no tool reaches it.
+POLICY_NAME = "POLICY.md"
 
 Effort = Literal["minimal", "low", "medium", "high"]
 ToolExecution = Literal["parallel", "sequential"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewRule:
+    """A second model judges calls of some tools before they run unattended (PIP-100)."""
+
+    # Names of tools, or patterns such as ``mcp__*``.
+    tools: tuple[str, ...]
+    # ``provider:model`` of the judge.
+    route: str
+    # The call and the policy alone, or the first model's messages as well.
+    sees: Literal["call", "conversation"] = "call"
+    # A denial is put before a person, or goes back to the first model (PIP-102).
+    on_deny: Literal["ask", "deny"] = "ask"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +65,8 @@ class Agent:
     # Whether the profile sets that ceiling itself (TLS-121).
     own_output_ceiling: bool
     tool_execution: ToolExecution
+    # The first that names a tool judges its calls.
+    review: tuple[ReviewRule, ...]
     # File names in `folder`, in the order they are told.
     persona_files: tuple[str, ...]
     # Relative to `workspace`; empty: all of it.

@@ -13,7 +13,7 @@ from services.common.start import StartError
 from services.common.toolhost.contract import ShellLimits
 from services.common.wording import load
 from services.orchestrator.agents.file import FILE_NAME, AgentFile, read_agent_file
-from services.orchestrator.agents.profile import MASTER_ID, Agent
+from services.orchestrator.agents.profile import MASTER_ID, Agent, ReviewRule
 from services.orchestrator.agents.runners import RUNNERS
 
 T = TypeVar("T")
@@ -86,6 +86,7 @@ class _Resolving:
             tool_output_chars=_first(written.tool_output_chars, config.tool_output_chars),
             own_output_ceiling=written.tool_output_chars is not None,
             tool_execution=written.tool_execution or config.tool_execution,
+            review=self._review(),
             persona_files=self._persona_files(),
             write_paths=self._inside("write_paths", written.write_paths, workspace),
             shell_network=written.shell_network,
@@ -119,6 +120,14 @@ class _Resolving:
             self._warn("agents.warning.escalation_unusable", key="escalation_route", route=route)
             return None
         return route
+
+    def _review(self) -> tuple[ReviewRule, ...]:
+        """The rules as written: one whose model cannot be asked stays, and its calls ask (PIP-101)."""
+        rules = [ReviewRule(**entry.model_dump()) for entry in self._written.review]
+        for route in dict.fromkeys(rule.route for rule in rules):
+            if not self._crew.usable(route):
+                self._warn("agents.warning.review_unusable", key="review", route=route)
+        return tuple(rules)
 
     def _workspace(self) -> Path:
         """Where the agent works (AGT-077); with `workspaces_dir`, its place on that volume."""

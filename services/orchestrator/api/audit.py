@@ -77,6 +77,7 @@ def _entry(entry: audit.Entry) -> pb.AuditEntry:
         bytes_in=call.bytes_in,
         bytes_out=end.bytes_out if end else None,
         trace_id=call.trace_id,
+        reviewed_by=call.reviewed_by or None,
     )
 
 

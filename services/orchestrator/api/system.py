@@ -15,12 +15,11 @@ from services.common.version import VERSION
 from services.common.wording import Catalogue, Locale
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls.registry import ToolRegistry
-from services.orchestrator.calls.trouble import ToolTroubles
 from services.orchestrator.hosts.contract import HostState
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
 from services.orchestrator.models.facade import RouteState as ModelRouteState
-from services.orchestrator.store import ledger
+from services.orchestrator.store import ledger, notifications
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.space import Space
 
@@ -42,7 +41,6 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         agents: Agents,
         registry: ToolRegistry,
         models: Models,
-        troubles: ToolTroubles,
         catalogue: Catalogue,
         space: Space,
     ) -> None:
@@ -51,7 +49,6 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         self._agents = agents
         self._registry = registry
         self._models = models
-        self._troubles = troubles
         self._catalogue = catalogue
         self._space = space
         self._locale: Locale = settings.config.values.language
@@ -82,6 +79,8 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         await self._ask_hosts()
         values = self._settings.config.values
         routes = [Route.parse(route) for agent in self._agents.list() for route in agent.routes]
+        async with self._database.connection() as connection:
+            troubles = await notifications.open_troubles(connection)
         connections = self._models.connections(list(dict.fromkeys(routes)))
         return pb.ConnectionsReply(
             providers=connections.providers,
@@ -94,14 +93,12 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
             hosts=[await self._host_state(state) for state in self._registry.states()],
             troubles=[
                 pb.ToolTrouble(
-                    tool=trouble.tool,
+                    tool=trouble.subject,
                     cause=trouble.cause,
-                    since=iso(trouble.since),
-                    note=self._catalogue.text(
-                        self._locale, f"health.trouble.{trouble.cause}", tool=trouble.tool
-                    ),
+                    since=iso(trouble.created_at),
+                    note=trouble.text,
                 )
-                for trouble in self._troubles.now
+                for trouble in troubles
             ],
         )
 

@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
-from services.common.toolhost.contract import CallContext, NoOpinion, ToolSpec, Verdict, WorkspaceGrant
+from services.common.times import utc_now
+from services.common.toolhost.contract import CallContext, ToolSpec, WorkspaceGrant
+from services.common.toolhost.phases import TOKEN_SECONDS
 from services.common.wording import load
 from services.orchestrator.agents.profile import Agent
-from services.orchestrator.calls import gate, grants
+from services.orchestrator.calls import gate
 from services.orchestrator.calls.arguments import Faulty, Fitted, digest, fit
-from services.orchestrator.calls.cards import question_of, summary
+from services.orchestrator.calls.cards import draft
 from services.orchestrator.calls.closing import answered_by_person, close
 from services.orchestrator.calls.contract import ApprovalDraft, CallFault, CallOutcome, Scope
 from services.orchestrator.calls.hooks import BeforeCall, Hooks
+from services.orchestrator.calls.judging import decision_on, opinion_on, reviewed
 from services.orchestrator.calls.results import Ceiling, ResultMaker, failed
+from services.orchestrator.calls.review import ReviewRequest, rule_for
 from services.orchestrator.calls.toolbox import HeldTool
-from services.orchestrator.hosts.contract import CannotJudge, CannotPrepare
+from services.orchestrator.hosts.contract import CannotPrepare
 from services.orchestrator.store.records import Approval, Conversation, GateVerdict, StoredCall
 
 GrantFor = Callable[[Agent], WorkspaceGrant]
@@ -40,6 +46,8 @@ class Admitted:
     rule: str
     token: str
     target_state: str
+    # The route of the second model that let it pass; "" when none was asked.
+    reviewed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +79,7 @@ class Admissions:
             return self._unreadable(scope, call, held)
         if held is None:
             return self._unknown(scope, call)
-        if scope.recovered and decision is None and not held.spec.replay_safe:
+        if scope.recovered and decision is None and not _repeatable(held.spec):
             return close(call, "restarted", scope.locale)
         fitted = await fit(held.spec, call.arguments, scope.locale, prepare=_prepare(held))
         if isinstance(fitted, Faulty):
@@ -98,7 +106,10 @@ class Admissions:
         conversation = await scope.reread() if scope.reread is not None else scope.conversation
         context = self._context(scope, call, conversation)
         if decision is not None:
-            return self._approved(scope, call, held, fitted, context, decision)
+            approved = self._approved(scope, call, held, fitted, context, decision)
+            if isinstance(approved, Admitted) and held.spec.two_phase and _stale(decision):
+                return await self._previewed_again(scope, call, held, fitted, context)
+            return approved
         return await self._through_gate(scope, call, held, fitted, context, conversation)
 
     async def _through_gate(
@@ -110,17 +121,12 @@ class Admissions:
         context: CallContext,
         conversation: Conversation,
     ) -> Admission:
-        decision = gate.decide(
-            held.spec,
-            await _opinion(held, context, fitted.arguments),
-            autonomous=conversation.autonomous,
-            grant=grants.covering(held.spec.name, fitted.arguments, conversation.auto_approve),
-            may_have_happened=held.spec.effect != "read"
-            and any(
-                earlier.tool == call.name and earlier.arguments_sha256 == fitted.sha256
-                for earlier in scope.unknown_outcomes
-            ),
-        )
+        decision = await decision_on(scope, held, fitted, context, conversation)
+        second = None
+        if isinstance(decision, gate.Allow):
+            second = await reviewed(scope, call, held, fitted, decision)
+            if second is not None:
+                decision = second.decision
         match decision:
             case gate.Allow():
                 return Admitted(
@@ -132,9 +138,10 @@ class Admissions:
                     decision.rule,
                     decision.token,
                     decision.target_state,
+                    reviewed_by=second.by if second else "",
                 )
             case gate.Deny():
-                return self._refusal(
+                outcome = self._refusal(
                     scope,
                     call,
                     decision.text,
@@ -143,8 +150,27 @@ class Admissions:
                     reason=decision.rule,
                     spec=held.spec,
                 )
+                return replace(outcome, reviewed_by=second.by if second else "")
             case gate.AskPerson():
-                return Asking(call, _draft(scope, held, fitted, decision))
+                return Asking(call, draft(scope, held, fitted, decision, second.review if second else None))
+
+    async def foresee(self, scope: Scope, name: str, arguments: str) -> ReviewRequest | None:
+        """The review that a call of these arguments, as the model wrote them, will need.
+
+        None when it will need none, as far as can be told before it is a call: the gate decides
+        when its turn comes, and asks for another review where this one does not fit.
+        """
+        held = scope.toolbox.find(name)
+        if held is None or (rule := rule_for(scope.agent.review, name)) is None:
+            return None
+        fitted = await fit(held.spec, arguments, scope.locale, prepare=_prepare(held))
+        if isinstance(fitted, Faulty):
+            return None
+        context = self._context(scope, StoredCall(str(uuid4()), name, arguments), scope.conversation)
+        decision = await decision_on(scope, held, fitted, context, scope.conversation)
+        if not isinstance(decision, gate.Allow) or decision.verdict not in gate.UNATTENDED:
+            return None
+        return ReviewRequest(rule, name, fitted.json, fitted.sha256)
 
     def _approved(
         self,
@@ -175,6 +201,23 @@ class Admissions:
             decision.token,
             decision.target_state,
         )
+
+    async def _previewed_again(
+        self, scope: Scope, call: StoredCall, held: HeldTool, fitted: Fitted, context: CallContext
+    ) -> Admission:
+        """Back to the first phase: what was approved is no longer proven, so a person sees it anew."""
+        opinion = await opinion_on(held, context, fitted.arguments)
+        decision = gate.decide(held.spec, opinion, autonomous=False, grant=None)
+        verdict: GateVerdict = "failed"
+        text = load("orchestrator").text(scope.locale, "calls.two_phase.no_preview")
+        match decision:
+            case gate.Deny():
+                text, verdict = decision.text, "refused"
+            case gate.AskPerson() if decision.token:
+                return Asking(call, draft(scope, held, fitted, decision))
+            case _:
+                pass
+        return self._refusal(scope, call, text, arguments_json=fitted.json, verdict=verdict, spec=held.spec)
 
     def _unreadable(self, scope: Scope, call: StoredCall, held: HeldTool | None) -> CallOutcome:
         text = call.broken or load("orchestrator").text(scope.locale, "calls.cut_off")
@@ -249,6 +292,16 @@ def ceiling_of(agent: Agent) -> Ceiling:
     return Ceiling(agent.tool_output_chars)
 
 
+def _repeatable(spec: ToolSpec) -> bool:
+    """Whether a call may run again after its process died (TRN-148); never one of two phases."""
+    return spec.replay_safe and not spec.two_phase
+
+
+def _stale(decision: Approval) -> bool:
+    """Whether the token of an approved call is missing, or about to be refused (PIP-091)."""
+    return not decision.token or utc_now() - decision.created_at > timedelta(seconds=TOKEN_SECONDS)
+
+
 def _prepare(held: HeldTool) -> Callable[[Mapping[str, Any]], Any] | None:
     if not held.spec.prepares_arguments:
         return None
@@ -260,38 +313,3 @@ def _prepare(held: HeldTool) -> Callable[[Mapping[str, Any]], Any] | None:
             return arguments
 
     return prepare
-
-
-async def _opinion(
-    held: HeldTool, context: CallContext, arguments: Mapping[str, Any]
-) -> Verdict | gate.Unjudged:
-    if not held.spec.judges:
-        return NoOpinion()
-    try:
-        return await held.host.judge(held.spec.name, context, arguments)
-    except (TimeoutError, CannotJudge):
-        return gate.Unjudged()
-
-
-def _draft(scope: Scope, held: HeldTool, fitted: Fitted, ask: gate.AskPerson) -> ApprovalDraft:
-    question = ask.cause == "question"
-    reason = ask.reason
-    if ask.cause == "repeated":
-        reason = load("orchestrator").text(scope.locale, "calls.reason.repeated")
-    options, default = question_of(fitted.arguments) if question else ((), None)
-    return ApprovalDraft(
-        kind="question" if question else "tool",
-        tool=held.spec.name,
-        arguments_json=fitted.json,
-        arguments_sha256=fitted.sha256,
-        reason=reason,
-        rule=ask.rule,
-        summary=summary(held.spec, fitted.arguments, scope.locale),
-        preview=ask.preview,
-        options=options,
-        default_answer=default,
-        may_always=ask.may_always,
-        grants=grants.offered(held.spec.name, fitted.arguments) if ask.may_always else (),
-        token=ask.token,
-        target_state=ask.target_state,
-    )

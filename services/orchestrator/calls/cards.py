@@ -9,8 +9,13 @@ from typing import Any
 from services.common.shown_text import shown
 from services.common.toolhost import exact_json
 from services.common.toolhost.contract import ToolSpec
-from services.common.wording import Locale
+from services.common.wording import Locale, load
+from services.orchestrator.calls import gate, grants
+from services.orchestrator.calls.arguments import Fitted
+from services.orchestrator.calls.contract import ApprovalDraft, Scope
 from services.orchestrator.calls.gate import ASK_USER
+from services.orchestrator.calls.toolbox import HeldTool
+from services.orchestrator.store.records import Review
 
 # {path}; {path|files.path}: the first of several that the call has; `.` goes into a list's objects.
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.|]+)\}")
@@ -20,6 +25,34 @@ _ARGUMENT_CHARS = 200
 _QUESTION_CHARS = 4000
 _MOST_OPTIONS = 20
 _OPTION_CHARS = 500
+
+
+def draft(
+    scope: Scope, held: HeldTool, fitted: Fitted, ask: gate.AskPerson, review: Review | None = None
+) -> ApprovalDraft:
+    """What a person is to be asked about a call, with all that the gate knows of it."""
+    question = ask.cause == "question"
+    reason = ask.reason
+    if ask.cause == "repeated":
+        reason = load("orchestrator").text(scope.locale, "calls.reason.repeated")
+    options, default = question_of(fitted.arguments) if question else ((), None)
+    return ApprovalDraft(
+        kind="question" if question else "tool",
+        tool=held.spec.name,
+        arguments_json=fitted.json,
+        arguments_sha256=fitted.sha256,
+        reason=reason,
+        rule=ask.rule,
+        summary=summary(held.spec, fitted.arguments, scope.locale),
+        preview=ask.preview,
+        options=options,
+        default_answer=default,
+        may_always=ask.may_always,
+        grants=grants.offered(held.spec.name, fitted.arguments) if ask.may_always else (),
+        token=ask.token,
+        target_state=ask.target_state,
+        review=review,
+    )
 
 
 def summary(spec: ToolSpec, arguments: Mapping[str, Any], locale: Locale) -> str:

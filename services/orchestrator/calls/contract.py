@@ -9,8 +9,16 @@ from typing import Any, Literal, Protocol
 from services.common.toolhost.contract import Effect, Fault, ImageBlock, Outcome
 from services.common.wording import Locale
 from services.orchestrator.agents.profile import Agent
+from services.orchestrator.calls.review import Reviews
 from services.orchestrator.calls.toolbox import Toolbox
-from services.orchestrator.store.records import Approval, ApprovalKind, Conversation, GateVerdict, StoredCall
+from services.orchestrator.store.records import (
+    Approval,
+    ApprovalKind,
+    Conversation,
+    GateVerdict,
+    Review,
+    StoredCall,
+)
 
 Shortened = Literal["structure", "summary", "cut"]
 # How a call failed. Beside the faults of hosts: its arguments did not fit, no such tool, a hook, the
@@ -49,6 +57,8 @@ class Scope:
     # Taken up after a restart: of the open calls only replay-safe ones run again (TRN-148).
     recovered: bool = False
     unknown_outcomes: Sequence[UnknownOutcome] = ()
+    # Has calls judged by a second model; None: it cannot be had here, and calls that need it ask.
+    reviews: Reviews | None = None
     budget_left_usd: float | None = None
     # Reads the conversation as it is now, so that autonomy and grants taken back count at the next
     # call (PIP-004); None: `conversation` is current enough.
@@ -107,6 +117,8 @@ class CallOutcome:
     bytes_out: int = 0
     # Of a command.
     exit_code: int | None = None
+    # The route of the second model that judged it; "" when none was asked or none answered.
+    reviewed_by: str = ""
 
     @property
     def refused(self) -> bool:
@@ -138,6 +150,8 @@ class ApprovalDraft:
     # Of the host's verdict; to be handed back with the decision (PIP-091, FLD-022).
     token: str
     target_state: str
+    # What a second model said of the call, when one was asked.
+    review: Review | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +189,13 @@ class CallSink(Protocol):
         """A running call says how far it is; live only."""
 
     async def starting(
-        self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str, effect: Effect
+        self,
+        call: StoredCall,
+        arguments_json: str,
+        allowed_by: GateVerdict,
+        rule: str,
+        effect: Effect,
+        reviewed_by: str,
     ) -> None:
         """The effect is about to begin; durable before this returns (audit, approval consumed)."""
 

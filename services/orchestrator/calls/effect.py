@@ -44,7 +44,12 @@ class Effects:
         if stop.is_set():
             return close(call, scope.cut_off_by(), scope.locale)
         await sink.starting(
-            call, admitted.fitted.json, admitted.verdict, admitted.rule, admitted.held.spec.effect
+            call,
+            admitted.fitted.json,
+            admitted.verdict,
+            admitted.rule,
+            admitted.held.spec.effect,
+            admitted.reviewed_by,
         )
         began = time.monotonic()
         progress = _Progress(call.id, sink, self._results)
@@ -64,11 +69,12 @@ class Effects:
             arguments_json=admitted.fitted.json,
             ms=ms,
             spec=admitted.held.spec,
-            note=self._stop_note(scope, admitted, result, answered) if stop.is_set() else "",
+            note=self._note(scope, admitted, result, answered, stopped=stop.is_set()),
             cancelled=cancelled,
             step_kind=_step_kind(call.name),
             host=admitted.held.host.name,
         )
+        outcome = replace(outcome, reviewed_by=admitted.reviewed_by)
         if outcome.step_kind == "note":
             outcome = replace(outcome, step_output=str(result.details.get("note", "")))
         return outcome
@@ -110,6 +116,16 @@ class Effects:
                 scope.locale, "calls.unexpected", kind=type(error).__name__, call_id=admitted.call.id
             )
             return text_result(text, is_error=True, outcome="unknown", fault="crash"), True
+
+    def _note(
+        self, scope: Scope, admitted: Admitted, result: ToolResult, answered: bool, *, stopped: bool
+    ) -> str:
+        """What the system adds to the result."""
+        if stopped:
+            return self._stop_note(scope, admitted, result, answered)
+        if admitted.held.spec.two_phase and result.is_error:
+            return load("orchestrator").text(scope.locale, "calls.two_phase.failed")
+        return ""
 
     def _stop_note(self, scope: Scope, admitted: Admitted, result: ToolResult, answered: bool) -> str:
         """What was stopped, and which of three became of it (PIP-136)."""

@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from services.common.toolhost.contract import Ask, NoOpinion, Refuse, Routine, ToolSpec, Verdict
-from services.orchestrator.store.records import GateVerdict
+from services.orchestrator.store.records import GateVerdict, ReviewVerdict
 
 ASK_USER = "ask_user"
+# What would run though nobody looks at it: calls of these a second model may judge (PIP-100).
+UNATTENDED: frozenset[GateVerdict] = frozenset({"autonomous", "always"})
+# After so many denials in a row in one turn a person is asked (PIP-102).
+MOST_DENIALS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,8 @@ class Allow:
     rule: str = ""
     token: str = ""
     target_state: str = ""
+    # For whoever is asked after all, by a review.
+    preview: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +42,11 @@ class AskPerson:
     Attributes:
         cause: ``question``: there is nothing to authorise; ``must``: a reason, a failed judgement or
             an unknown earlier outcome, which no autonomy and no grant outweighs; ``approval``: the
-            tool needs approval here.
+            tool needs approval here; ``review``: the second model did not let it pass.
         reason: Of the host; "" when it gave none.
     """
 
-    cause: Literal["question", "must", "repeated", "approval"]
+    cause: Literal["question", "must", "repeated", "approval", "review"]
     reason: str = ""
     rule: str = ""
     preview: str = ""
@@ -95,12 +101,33 @@ def decide(
     token = opinion.token if isinstance(opinion, NoOpinion) else ""
     if may_have_happened:
         return AskPerson("repeated", "", "unknown_outcome", preview, token, opinion.target_state)
+    if spec.two_phase and not token:
+        # Without its first phase it would do nothing: the person sees that there is no preview (PIP-091).
+        return AskPerson("must", rule="no_preview", target_state=opinion.target_state)
     if isinstance(opinion, Routine):
         return Allow("routine", opinion.rule, token, opinion.target_state)
     if not spec.requires_approval:
         return Allow("free", "", token, opinion.target_state)
     if autonomous:
-        return Allow("autonomous", "", token, opinion.target_state)
+        return Allow("autonomous", "", token, opinion.target_state, preview)
     if grant is not None:
-        return Allow("always", grant, token, opinion.target_state)
+        return Allow("always", grant, token, opinion.target_state, preview)
     return AskPerson("approval", "", "", preview, token, opinion.target_state)
+
+
+def reviewed(
+    allowed: Allow, verdict: ReviewVerdict, *, on_deny: Literal["ask", "deny"], denials: int
+) -> Decision:
+    """What becomes of a call that would run, after its review: at most it runs, as before (PIP-103).
+
+    Args:
+        allowed: The gate's decision without the review.
+        verdict: Of the second model.
+        on_deny: What a denial leads to (PIP-102).
+        denials: How many judgements of this turn in a row were denials, this one included.
+    """
+    if verdict == "allow":
+        return allowed
+    if verdict == "deny" and on_deny == "deny" and denials < MOST_DENIALS:
+        return Deny("", "review")
+    return AskPerson("review", "", "review", allowed.preview, allowed.token, allowed.target_state)

@@ -25,6 +25,7 @@ from services.orchestrator.calls.effect import Effects
 from services.orchestrator.calls.hooks import Hooks
 from services.orchestrator.calls.masking import SecretMask
 from services.orchestrator.calls.results import ResultMaker
+from services.orchestrator.calls.review import ReviewRequest
 from services.orchestrator.store.records import StoredCall
 
 # Effects of one batch at the same time (PIP-031).
@@ -65,6 +66,10 @@ class CallPipeline:
         """
         batch = _Batch(scope, calls, sink, self._admissions, self._effects)
         return await (batch.overlapping() if _may_overlap(scope, calls) else batch.one_by_one())
+
+    async def foresee(self, scope: Scope, name: str, arguments: str) -> ReviewRequest | None:
+        """The review that a call will need whose arguments have just been streamed (PIP-101)."""
+        return await self._admissions.foresee(scope, name, arguments)
 
 
 def _may_overlap(scope: Scope, calls: Sequence[StoredCall]) -> bool:

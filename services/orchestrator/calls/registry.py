@@ -117,6 +117,15 @@ class ToolRegistry:
             for spec in await offered.host.describe(audience)
         ]
 
+    async def look(self, agents: Sequence[Agent], locale: Locale) -> None:
+        """Have every host describe itself to an agent that it serves, so that `states` is of now."""
+        asked = []
+        for offered in self._hosts:
+            agent = next((agent for agent in agents if offered.serves(agent.id)), None)
+            if agent is not None:
+                asked.append(offered.host.describe(Audience(agent.id, locale, agent.mode, offered.settings)))
+        await asyncio.gather(*asked)
+
     def states(self) -> list[HostState]:
         """How each host is, as far as is known without asking."""
         return [offered.host.state() for offered in self._hosts]

@@ -34,11 +34,13 @@ class SystemPrompt:
 def system_prompt(
     agent: Agent, texts: AgentTexts, tools: Sequence[ToolSpec], locale: Locale, now: datetime
 ) -> SystemPrompt:
-    """Frame and tools, persona files, what is told of the person, then the date."""
+    """Frame and tools, policy, persona files, what is told of the person, then the date."""
     words = load("orchestrator")
+    policy = texts.policy_for(agent, locale)
     parts = {
         "frame": words.text(locale, "prompt.frame", name=agent.name),
         "tools": _tools(tools, locale),
+        "policy": f"{words.text(locale, 'prompt.policy.proposer')}\n\n{policy}" if policy else "",
         "persona": "\n\n".join(f"## {name}\n\n{text}" for name, text in texts.persona),
         "user": f"{words.text(locale, 'prompt.person')}\n\n{texts.person}" if texts.person else "",
     }

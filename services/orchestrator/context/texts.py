@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.orchestrator.agents.profile import Agent
+from services.common.wording import Locale, load
+from services.orchestrator.agents.profile import POLICY_NAME, Agent
 
 # Of each file that becomes a section (AGT-135, AGT-173).
 SECTION_CHARS = 24_000
@@ -26,6 +27,17 @@ class AgentTexts:
     persona: Sequence[tuple[str, str]] = ()
     # What all agents are told of the person; "" when there is nothing.
     person: str = ""
+    # The owner's policy for the agent; "" when there is none.
+    policy: str = ""
+
+    def policy_for(self, agent: Agent, locale: Locale) -> str:
+        """The text that the agent and whoever reviews its calls both have, byte for byte (PIP-148).
+
+        An agent whose calls are reviewed has one in any case.
+        """
+        if self.policy or not agent.review:
+            return self.policy
+        return load("orchestrator").text(locale, "prompt.policy.default")
 
 
 async def read_texts(agent: Agent) -> AgentTexts:
@@ -40,7 +52,11 @@ def read_texts_now(agent: Agent) -> AgentTexts:
         text = _read(agent.folder / name, SECTION_CHARS)
         if text:
             persona.append((name, text))
-    return AgentTexts(tuple(persona), _read(agent.home / _PERSON_FILE, PERSON_CHARS))
+    return AgentTexts(
+        tuple(persona),
+        _read(agent.home / _PERSON_FILE, PERSON_CHARS),
+        _read(agent.folder / POLICY_NAME, SECTION_CHARS),
+    )
 
 
 def _read(path: Path, chars: int) -> str:

@@ -224,6 +224,9 @@ class RemoteToolHost:
     async def _again(
         self, run: HostRun, failure: Failure, attempts: int, wait: float, ends_at: float
     ) -> bool:
+        if run.spec.two_phase:
+            # Goes back to its preview instead (PIP-091).
+            return False
         left = ends_at - time.monotonic()
         if failure == "lost":
             # Once, when the host is back in time (PIP-043).

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from datetime import datetime
 
+from psycopg.types.json import Json
+
+from services.orchestrator.store import notifications
 from services.orchestrator.store.pool import Connection, Row
-from services.orchestrator.store.records import Approval, ApprovalKind, ApprovalStatus
+from services.orchestrator.store.records import Approval, ApprovalKind, ApprovalStatus, Review
 
 _COLUMNS = """
     id, conversation_id, agent_id, run_id, kind, tool, tool_call_id, arguments, arguments_sha256, reason,
     summary, preview, options, default_answer, answer, status, may_always, token, target_state, created_at,
-    expires_at, decided_at, decided_by
+    expires_at, decided_at, decided_by, review,
+    (select delivery from notifications n where n.approval_id = approvals.id) as delivery
 """
 
 
@@ -35,15 +40,16 @@ async def create(
     may_always: bool,
     token: str,
     target_state: str,
+    review: Review | None,
     ttl_seconds: int,
 ) -> Approval:
-    """Put a request before a person."""
+    """Put a request before a person, with the notification that tells of it (FLD-024)."""
     cursor = await connection.execute(
         f"""
         insert into approvals (id, conversation_id, agent_id, run_id, kind, tool, tool_call_id, arguments,
             arguments_sha256, reason, summary, preview, options, default_answer, may_always, token,
-            target_state, expires_at)
-        values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
+            target_state, review, expires_at)
+        values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
             now() + make_interval(secs => %s))
         returning {_COLUMNS}
         """,  # noqa: S608 - constant columns
@@ -65,12 +71,15 @@ async def create(
             may_always,
             token,
             target_state,
+            Json(dataclasses.asdict(review)) if review is not None else None,
             ttl_seconds,
         ),
     )
     row = await cursor.fetchone()
     assert row is not None
-    return _approval(row)
+    approval = _approval(row)
+    await notifications.ask(connection, approval)
+    return dataclasses.replace(approval, delivery="waiting")
 
 
 async def get(connection: Connection, approval_id: str) -> Approval | None:
@@ -135,11 +144,15 @@ async def of_calls(
 async def unbegun(
     connection: Connection, conversation_id: str, call_ids: Sequence[str]
 ) -> dict[str, Approval]:
-    """The decided requests among these calls whose call has not begun, by call id (TRN-215)."""
+    """The decided requests among these calls whose call has not begun, by call id (TRN-215).
+
+    Of a call that was asked for twice, the later one (PIP-091).
+    """
     cursor = await connection.execute(
         f"""
         select {_COLUMNS} from approvals
         where conversation_id = %s and tool_call_id = any(%s) and status <> 'pending' and started_at is null
+        order by created_at, id
         """,  # noqa: S608 - constant columns
         (conversation_id, list(call_ids)),
     )
@@ -164,7 +177,10 @@ async def settle(
         (status, answer, decided_by, approval_id),
     )
     row = await cursor.fetchone()
-    return _approval(row) if row else None
+    if row is None:
+        return None
+    await notifications.closed(connection, approval_id, by_person=status != "expired")
+    return _approval(row)
 
 
 async def overdue(connection: Connection, *, limit: int = 32) -> list[Approval]:
@@ -222,4 +238,6 @@ def _approval(row: Row) -> Approval:
         expires_at=row["expires_at"],
         decided_at=row["decided_at"],
         decided_by=row["decided_by"],
+        review=Review(**row["review"]) if row["review"] else None,
+        delivery=row["delivery"] or "",
     )

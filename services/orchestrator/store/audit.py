@@ -33,6 +33,8 @@ class AuditedCall:
     target: str = ""
     bytes_in: int = 0
     trace_id: str = ""
+    # The route of the second model that judged it; "" when none did (PIP-103).
+    reviewed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +103,12 @@ async def record(
     await connection.execute(
         """
         insert into audit.calls (event, agent_id, conversation_id, run_id, call_id, tool, arguments_sha256,
-            arguments_short, effect, command, target, bytes_in, trace_id, allowed_by, rule, decided_by,
-            ok, ms, outcome, fault, about, absent, exit_code, bytes_out)
+            arguments_short, effect, command, target, bytes_in, trace_id, reviewed_by, allowed_by, rule,
+            decided_by, ok, ms, outcome, fault, about, absent, exit_code, bytes_out)
         values (%(event)s, %(agent)s, %(conversation)s, %(run)s, %(call)s, %(tool)s, %(sha256)s,
-            %(short)s, %(effect)s, %(command)s, %(target)s, %(bytes_in)s, %(trace)s, %(allowed_by)s, %(rule)s,
-            %(decided_by)s, %(ok)s, %(ms)s, %(outcome)s, %(fault)s, %(about)s, %(absent)s, %(exit_code)s,
-            %(bytes_out)s)
+            %(short)s, %(effect)s, %(command)s, %(target)s, %(bytes_in)s, %(trace)s, %(reviewed_by)s,
+            %(allowed_by)s, %(rule)s, %(decided_by)s, %(ok)s, %(ms)s, %(outcome)s, %(fault)s,
+            %(about)s, %(absent)s, %(exit_code)s, %(bytes_out)s)
         """,
         {
             "event": event,
@@ -122,6 +124,7 @@ async def record(
             "target": call.target,
             "bytes_in": call.bytes_in,
             "trace": call.trace_id,
+            "reviewed_by": call.reviewed_by,
             "allowed_by": allowed_by,
             "rule": rule,
             "decided_by": decided_by,
@@ -211,6 +214,7 @@ def _entry(row: Row) -> Entry:
             target=row["target"],
             bytes_in=row["bytes_in"],
             trace_id=row["trace_id"],
+            reviewed_by=row["reviewed_by"],
         ),
         allowed_by=row["allowed_by"],
         rule=row["rule"],

@@ -15,6 +15,8 @@ HaltReason = Literal["max_steps", "loop", "budget", "nested_calls", "errors", "t
 ApprovalKind = Literal["tool", "question"]
 ApprovalStatus = Literal["pending", "approved", "denied", "expired", "answered"]
 QueueKind = Literal["follow_up", "steer"]
+# What a second model said of a call; "none": it gave no usable answer.
+ReviewVerdict = Literal["allow", "ask", "deny", "none"]
 # Why a call was let through, or why it was not.
 GateVerdict = Literal[
     "free", "routine", "autonomous", "always", "approved", "asked", "refused", "denied", "expired", "failed"
@@ -107,6 +109,16 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
+class Review:
+    """What a second model said of a call, as the person who is asked sees it (PIP-102)."""
+
+    verdict: ReviewVerdict
+    reason: str
+    # ``provider:model``.
+    route: str
+
+
+@dataclass(frozen=True, slots=True)
 class Approval:
     """A request that waits, or waited, for a person."""
 
@@ -135,3 +147,6 @@ class Approval:
     # Of the host's verdict: proof of the first phase, and the state of the target when asked.
     token: str = ""
     target_state: str = ""
+    review: Review | None = None
+    # Whether a surface has shown it: "waiting", "delivered", "not_delivered"; "" of old requests.
+    delivery: str = ""

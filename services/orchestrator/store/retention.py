@@ -35,6 +35,15 @@ with old as (
 )
 delete from approvals using old where approvals.id = old.id
 """
+# What is still open stays, however long it has been told.
+_NOTIFICATIONS = """
+with old as (
+    select id from notifications
+    where over_at is not null and created_at < now() - make_interval(days => %(days)s)
+    order by created_at limit %(batch)s for update skip locked
+)
+delete from notifications using old where notifications.id = old.id
+"""
 _SESSIONS = """
 with old as (select id from sessions where expires_at < now() limit %(batch)s for update skip locked)
 delete from sessions using old where sessions.id = old.id
@@ -56,6 +65,7 @@ delete from setup_tokens using old where setup_tokens.secret_sha256 = old.secret
 _SWEEPS = {
     "approvals": _APPROVALS,
     "runs": _RUNS,
+    "notifications": _NOTIFICATIONS,
     "sessions": _SESSIONS,
     "api_tokens": _TOKENS,
     "setup_tokens": _SETUP_TOKENS,

@@ -23,8 +23,17 @@ async def notify(connection: Connection) -> None:
     await connection.execute("select pg_notify(%s, '')", (CHANNEL,))
 
 
-async def listen(database: Database, wake: Callable[[], None], *, stopped: Callable[[], bool]) -> None:
-    """Call `wake` at every notification, and after each loss of the connection, until `stopped`."""
+async def listen(
+    database: Database,
+    wake: Callable[[str], None],
+    *,
+    stopped: Callable[[], bool],
+    channel: str = CHANNEL,
+) -> None:
+    """Call `wake` with the payload of every notification, until `stopped`.
+
+    And with "" after each loss of the connection.
+    """
     while not stopped():
         try:
             connection = await database.dedicated()
@@ -33,11 +42,11 @@ async def listen(database: Database, wake: Callable[[], None], *, stopped: Calla
             await asyncio.sleep(_RECONNECT_SECONDS)
             continue
         try:
-            await connection.execute(f"listen {CHANNEL}")
+            await connection.execute(f"listen {channel}")
             # Whatever was announced while nobody listened is found by a full look.
-            wake()
-            async for _ in connection.notifies():
-                wake()
+            wake("")
+            async for notification in connection.notifies():
+                wake(notification.payload)
         except Exception as error:
             log.warning("wakeups_lost", error=type(error).__name__)
             await asyncio.sleep(_RECONNECT_SECONDS)

@@ -55,6 +55,10 @@ class Activity:
             )
         )
 
+    def notified(self, frame: runs_pb2.NotificationFrame) -> None:
+        """The owner was told something, or has read it."""
+        self._broadcast(runs_pb2.ActivityFrame(notification=frame))
+
     def forget(self, run_id: str) -> None:
         """A run is not live here any more and nobody is to be told."""
         self._live.pop(run_id, None)

@@ -28,6 +28,7 @@ from services.orchestrator.models.contract import (
 )
 from services.orchestrator.models.facade import Models
 from services.orchestrator.store.records import Message
+from services.orchestrator.turns.streamed_calls import StreamedCalls
 from services.orchestrator.turns.turn import Turn
 from services.orchestrator.turns.writes import TurnWrites
 
@@ -60,13 +61,21 @@ class Asking:
         self._view = view
         self._clock = clock
 
-    async def ask(self, turn: Turn, toolbox: Toolbox) -> Reply:
+    async def ask(
+        self, turn: Turn, toolbox: Toolbox, whole: Callable[[str, str], None] | None = None
+    ) -> Reply:
         """Ask the turn's routes for the next reply.
+
+        Args:
+            turn: The turn.
+            toolbox: What the model is told of.
+            whole: Told name and arguments of each call as soon as they are whole (PIP-101).
 
         Raises:
             ModelError: No whole reply came; nothing or part of it was shown.
         """
         reply: Reply | None = None
+        calls = StreamedCalls()
         # Read before each call, so that an edited file counts at the next step (TRN-100).
         texts = await read_texts(turn.agent)
         async with aclosing(self._models.stream(self._request(turn, toolbox, texts))) as events:
@@ -78,6 +87,8 @@ class Asking:
                     case Thinking():
                         self._publish(turn, thinking=events_pb2.Thinking())
                     case CallDelta(index=index, name=name, chunk=chunk, attempt=attempt):
+                        if whole is not None and (call := calls.feed(event)):
+                            whole(*call)
                         delta = events_pb2.ToolCallDelta(index=index, name=name, chunk=chunk, attempt=attempt)
                         self._publish(turn, tool_call_delta=delta)
                     case Started(route=route):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from services.common.wording import Catalogue
@@ -12,6 +12,8 @@ from services.orchestrator.calls.contract import CallOutcome, Paused, Scope, Unk
 from services.orchestrator.calls.loop_guard import Halt, Note
 from services.orchestrator.calls.pipeline import CallPipeline
 from services.orchestrator.calls.registry import ToolRegistry
+from services.orchestrator.calls.review import Reviewer
+from services.orchestrator.calls.toolbox import Toolbox
 from services.orchestrator.models.contract import (
     AllRoutesFailed,
     BrokenOff,
@@ -25,6 +27,7 @@ from services.orchestrator.store.records import Approval, StoredCall
 from services.orchestrator.turns.asking import Asking
 from services.orchestrator.turns.escalation import Escalation
 from services.orchestrator.turns.observing import CallObserver
+from services.orchestrator.turns.reviews import TurnReviews
 from services.orchestrator.turns.sink import TurnSink
 from services.orchestrator.turns.turn import (
     ENDING_STOPS,
@@ -53,6 +56,7 @@ class TurnLoop:
         pipeline: Takes calls through gate and host.
         catalogue: Sentences.
         observed: Told of every call that ended.
+        reviewer: Has calls judged that run unattended.
         approval_ttl_seconds: Of a request in a conversation that names none.
     """
 
@@ -67,6 +71,7 @@ class TurnLoop:
         pipeline: CallPipeline,
         catalogue: Catalogue,
         observed: CallObserver,
+        reviewer: Reviewer,
         approval_ttl_seconds: int,
     ) -> None:
         self._database = database
@@ -77,6 +82,7 @@ class TurnLoop:
         self._pipeline = pipeline
         self._catalogue = catalogue
         self._observed = observed
+        self._reviewer = reviewer
         self._ttl_seconds = approval_ttl_seconds
 
     async def run(self, turn: Turn) -> Ending:
@@ -86,6 +92,16 @@ class TurnLoop:
             ClaimLost: Another process took the turn over.
             asyncio.CancelledError: The turn was stopped.
         """
+        if turn.agent.review:
+            toolbox = await self._registry.toolbox(turn.agent, turn.locale)
+            turn.reviews = TurnReviews(turn, toolbox, self._reviewer, self._database)
+        try:
+            return await self._work(turn)
+        finally:
+            if turn.reviews is not None:
+                await turn.reviews.close()
+
+    async def _work(self, turn: Turn) -> Ending:
         if open_calls := messages.open_among(turn.log):
             decisions = await self._decisions(turn, open_calls)
             if turn.recovered and not decisions and turn.model_calls >= turn.agent.max_steps:
@@ -115,7 +131,7 @@ class TurnLoop:
         """The model's reply, or how the turn ends without one; None when it was handed over."""
         toolbox = await self._registry.toolbox(turn.agent, turn.locale)
         try:
-            return await self._asking.ask(turn, toolbox)
+            return await self._asking.ask(turn, toolbox, await self._foreseeing(turn, toolbox))
         except TooLargeForModel as error:
             sentence = error.sentence(self._catalogue, turn.locale)
             await self._writes.cut_off(turn, Closing("halted", "context"), error.abandoned)
@@ -127,6 +143,15 @@ class TurnLoop:
             partial = error.partial_text if isinstance(error, BrokenOff) else ""
             await self._writes.cut_off(turn, Closing("error", sentence), error.abandoned, partial)
             return Failed(sentence, closed=True)
+
+    async def _foreseeing(self, turn: Turn, toolbox: Toolbox) -> Callable[[str, str], None] | None:
+        """What begins reviews while the model streams; None for an agent without any (PIP-101)."""
+        reviews = turn.reviews
+        if reviews is None:
+            return None
+        reviews.toolbox = toolbox
+        scope = await self._scope(turn, NONE_DECIDED)
+        return lambda name, arguments: reviews.foresee(self._pipeline.foresee(scope, name, arguments))
 
     async def _record(
         self,
@@ -183,6 +208,8 @@ class TurnLoop:
         scope = await self._scope(turn, decisions)
         end = await self._pipeline.run(scope, calls, TurnSink(turn, self._writes, self._observed))
         turn.recovered = False
+        if turn.reviews is not None:
+            await turn.reviews.settle()
         if isinstance(end, Paused):
             ttl = turn.conversation.approval_ttl_seconds or self._ttl_seconds
             return Waiting(await self._writes.pause(turn, end.call, end.ask, ttl))
@@ -229,6 +256,7 @@ class TurnLoop:
             budget_left_usd=turn.budget_left_usd,
             reread=lambda: self._writes.reread(turn),
             unknown_outcomes=await self._unknown_outcomes(turn),
+            reviews=turn.reviews,
             leave_open=lambda: turn.stop_reason not in ENDING_STOPS,
             cut_off_by=lambda: cut_off_by(turn),
         )

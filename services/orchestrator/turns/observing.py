@@ -9,7 +9,6 @@ import structlog
 from services.common.rpc import trace
 from services.orchestrator.calls.contract import CallOutcome
 from services.orchestrator.calls.metrics import ToolMetrics
-from services.orchestrator.calls.trouble import ToolTroubles
 from services.orchestrator.turns.turn import Turn
 
 CallObserver = Callable[[Turn, CallOutcome], None]
@@ -22,17 +21,14 @@ class CallRecord:
 
     Args:
         metrics: The figures of this process.
-        troubles: Watches for tools that keep failing.
     """
 
-    def __init__(self, metrics: ToolMetrics, troubles: ToolTroubles) -> None:
+    def __init__(self, metrics: ToolMetrics) -> None:
         self._metrics = metrics
-        self._troubles = troubles
 
     def __call__(self, turn: Turn, outcome: CallOutcome) -> None:
         """Take one call."""
         self._metrics.observe(turn.agent.id, outcome)
-        self._troubles.observe(outcome)
         here = trace.begun()
         # Without arguments or results: what they hold is nobody's business but the owner's.
         _log.info(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -35,7 +36,13 @@ class TurnSink:
         self._publish(tool_progress=events_pb2.ToolProgress(id=call_id, text=text, details=told))
 
     async def starting(
-        self, call: StoredCall, arguments_json: str, allowed_by: GateVerdict, rule: str, effect: Effect
+        self,
+        call: StoredCall,
+        arguments_json: str,
+        allowed_by: GateVerdict,
+        rule: str,
+        effect: Effect,
+        reviewed_by: str,
     ) -> None:
         """Open the call's step and record why it may run; committed before this returns."""
         step = self._turn.recorder.open(
@@ -47,6 +54,7 @@ class TurnSink:
         )
         self._turn.call_steps[call.id] = step
         about = self._writes.trail.call(self._turn, call, arguments_json, effect)
+        about = replace(about, reviewed_by=reviewed_by)
         await self._writes.starting(self._turn, about, step, allowed_by, rule[:500])
 
     async def ended(self, outcome: CallOutcome) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from services.common.rpc import trace
@@ -71,7 +72,7 @@ class Trail:
         """Which call ended, and how."""
         ran = outcome.ms is not None
         call = self.call(turn, outcome.call, outcome.arguments_json, outcome.effect, whole=not ran)
-        return call, CallEnd(
+        return replace(call, reviewed_by=outcome.reviewed_by), CallEnd(
             ok=outcome.ok,
             ms=outcome.ms,
             outcome=outcome.outcome,

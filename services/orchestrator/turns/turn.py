@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from crew.v1 import runs_pb2
 
@@ -17,6 +17,9 @@ from services.orchestrator.store.records import Approval, Conversation, HaltReas
 from services.orchestrator.store.turns import Claim
 from services.orchestrator.turns.recorder import RunRecorder
 from services.orchestrator.turns.stream import TurnStream
+
+if TYPE_CHECKING:
+    from services.orchestrator.turns.reviews import TurnReviews
 
 # "person", "time" and "full" end the turn; with the others somebody goes on with it.
 StopReason = Literal["person", "time", "full", "shutdown", "lost"]
@@ -59,6 +62,8 @@ class Turn:
     # Run step of the model call, or of the tool calls by id, that is open now.
     model_step: runs_pb2.RunStep | None = None
     call_steps: dict[str, runs_pb2.RunStep] = field(default_factory=dict)
+    # Of an agent whose calls a second model judges.
+    reviews: TurnReviews | None = None
 
     @property
     def conversation_id(self) -> str:

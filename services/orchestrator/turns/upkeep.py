@@ -103,7 +103,9 @@ class Upkeep:
                 asyncio.create_task(self._look(), name="upkeep"),
                 asyncio.create_task(self._sweep(), name="retention"),
                 asyncio.create_task(
-                    wakeups.listen(self._database, self._woken.set, stopped=lambda: self._stopped),
+                    wakeups.listen(
+                        self._database, lambda _: self._woken.set(), stopped=lambda: self._stopped
+                    ),
                     name="wakeups",
                 ),
             ]

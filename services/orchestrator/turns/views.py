@@ -63,9 +63,17 @@ def approval_view(approval: Approval) -> approvals_pb2.Approval:
         summary=approval.summary,
         preview=approval.preview,
         may_always=approval.may_always,
+        delivery=approval.delivery,
     )
     if approval.may_always:
         view.always_allows = always_allows(approval)
+    if approval.review is not None:
+        review = approval.review
+        view.review.verdict, view.review.reason, view.review.route = (
+            review.verdict,
+            review.reason,
+            review.route,
+        )
     if approval.answer is not None:
         view.answer = approval.answer
     if approval.decided_at is not None:

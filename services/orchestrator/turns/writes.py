@@ -234,6 +234,7 @@ class TurnWrites:
                 may_always=draft.may_always,
                 token=draft.token,
                 target_state=draft.target_state,
+                review=draft.review,
                 ttl_seconds=ttl_seconds,
             )
             await runs.set_status(connection, turn.run_id, "awaiting_approval")

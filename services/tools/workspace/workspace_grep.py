@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from services.common.toolhost.contract import (
     Arguments,
-    CallContext,
-    Mode,
-    NoOpinion,
     Run,
     ToolError,
     ToolResult,
-    ToolSpec,
-    Verdict,
     text_result,
 )
 from services.common.wording import Locale
@@ -28,13 +22,14 @@ from services.tools.workspace.fitting import fitting
 from services.tools.workspace.glob_pattern import PATTERN_CHARS, BadPattern, GlobPattern
 from services.tools.workspace.interfaces import ContentQuery, ContentSearch
 from services.tools.workspace.names import quoted, shown
+from services.tools.workspace.reading_tool import ReadingTool
 from services.tools.workspace.search_end import closing_lines
 
 HITS = 200
 SECONDS = 30.0
 
 
-class WorkspaceGrep:
+class WorkspaceGrep(ReadingTool):
     """``workspace_grep(pattern, path?, glob?, offset?)``.
 
     Args:
@@ -42,52 +37,26 @@ class WorkspaceGrep:
     """
 
     name = "workspace_grep"
+    kind = "search"
+    modes = frozenset({"work"})
+    required = ("pattern",)
+    guided = True
 
     def __init__(self, contents: ContentSearch) -> None:
+        super().__init__()
         self._contents = contents
-        self._texts = ToolTexts(self.name)
 
-    def spec(self, locale: Locale) -> ToolSpec:
-        """Describe the tool in `locale`."""
+    def parameters(self, locale: Locale) -> dict[str, Any]:
+        """The JSON schema of each parameter, described in `locale`."""
         texts = self._texts
-        return ToolSpec(
-            name=self.name,
-            description=texts.description(locale),
-            parameters={
-                "type": "object",
-                "properties": {
-                    "pattern": texts.parameter(
-                        locale, "pattern", type="string", minLength=1, maxLength=PATTERN_CHARS
-                    ),
-                    "path": texts.parameter(locale, "path", type="string"),
-                    "glob": texts.parameter(locale, "glob", type="string", maxLength=PATTERN_CHARS),
-                    "offset": texts.parameter(locale, "offset", type="integer", minimum=0),
-                },
-                "required": ["pattern"],
-                "additionalProperties": False,
-            },
-            label=texts.of(locale, "label"),
-            kind="search",
-            effect="read",
-            parallel=True,
-            replay_safe=True,
-            deadline_seconds=60,
-            prompt_snippet=texts.of(locale, "snippet"),
-            guidelines=(texts.of(locale, "guideline"),),
-            card=texts.of(locale, "card"),
-        )
-
-    def offered_to(self, mode: Mode, settings: Mapping[str, Any]) -> bool:
-        """To agents that work on files (TLS-006)."""
-        return mode == "work"
-
-    def prepare(self, arguments: Arguments) -> Arguments:
-        """There is no older shape."""
-        return arguments
-
-    async def judge(self, context: CallContext, arguments: Arguments) -> Verdict:
-        """Nothing: it changes nothing."""
-        return NoOpinion()
+        return {
+            "pattern": texts.parameter(
+                locale, "pattern", type="string", minLength=1, maxLength=PATTERN_CHARS
+            ),
+            "path": texts.parameter(locale, "path", type="string"),
+            "glob": texts.parameter(locale, "glob", type="string", maxLength=PATTERN_CHARS),
+            "offset": texts.parameter(locale, "offset", type="integer", minimum=0),
+        }
 
     async def run(self, run: Run) -> ToolResult:
         """Search.

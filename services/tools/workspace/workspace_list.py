@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
 from services.common.toolhost.contract import (
-    Arguments,
     CallContext,
-    Mode,
-    NoOpinion,
     Run,
     ToolError,
     ToolResult,
-    ToolSpec,
-    Verdict,
     text_result,
 )
 from services.common.wording import Locale
-from services.tools.tool_texts import ToolTexts
 from services.tools.workspace import arguments as given
 from services.tools.workspace.explaining import explained
 from services.tools.workspace.faults import WorkspaceFault
 from services.tools.workspace.fitting import fitting
 from services.tools.workspace.interfaces import DirectoryListing, DirectoryPage, Entry
 from services.tools.workspace.names import quoted, shown
+from services.tools.workspace.reading_tool import ReadingTool
 
 # Entries of one answer; the ceiling is mostly reached before.
 ENTRIES = 2000
 
 
-class WorkspaceList:
+class WorkspaceList(ReadingTool):
     """``workspace_list(path?, offset?)``.
 
     Args:
@@ -39,46 +33,19 @@ class WorkspaceList:
     """
 
     name = "workspace_list"
+    kind = "read"
 
     def __init__(self, directories: DirectoryListing) -> None:
+        super().__init__()
         self._directories = directories
-        self._texts = ToolTexts(self.name)
 
-    def spec(self, locale: Locale) -> ToolSpec:
-        """Describe the tool in `locale`."""
+    def parameters(self, locale: Locale) -> dict[str, Any]:
+        """The JSON schema of each parameter, described in `locale`."""
         texts = self._texts
-        return ToolSpec(
-            name=self.name,
-            description=texts.description(locale),
-            parameters={
-                "type": "object",
-                "properties": {
-                    "path": texts.parameter(locale, "path", type="string"),
-                    "offset": texts.parameter(locale, "offset", type="integer", minimum=0),
-                },
-                "additionalProperties": False,
-            },
-            label=texts.of(locale, "label"),
-            kind="read",
-            effect="read",
-            parallel=True,
-            replay_safe=True,
-            deadline_seconds=60,
-            prompt_snippet=texts.of(locale, "snippet"),
-            card=texts.of(locale, "card"),
-        )
-
-    def offered_to(self, mode: Mode, settings: Mapping[str, Any]) -> bool:
-        """To every agent."""
-        return True
-
-    def prepare(self, arguments: Arguments) -> Arguments:
-        """There is no older shape."""
-        return arguments
-
-    async def judge(self, context: CallContext, arguments: Arguments) -> Verdict:
-        """Nothing: it changes nothing."""
-        return NoOpinion()
+        return {
+            "path": texts.parameter(locale, "path", type="string"),
+            "offset": texts.parameter(locale, "offset", type="integer", minimum=0),
+        }
 
     async def run(self, run: Run) -> ToolResult:
         """List the directory, as many entries as fit.

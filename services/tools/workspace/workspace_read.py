@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from collections.abc import Mapping
 from typing import Any
 
 from services.common.toolhost.contract import (
-    Arguments,
     CallContext,
-    Mode,
-    NoOpinion,
     Run,
     ToolError,
     ToolResult,
-    ToolSpec,
-    Verdict,
     text_result,
 )
 from services.common.wording import Locale
-from services.tools.tool_texts import ToolTexts
 from services.tools.workspace import arguments as given
 from services.tools.workspace.explaining import explained
 from services.tools.workspace.faults import WorkspaceFault
 from services.tools.workspace.fitting import FOOTER_CHARS
 from services.tools.workspace.interfaces import FileIdentity, FileReading
 from services.tools.workspace.names import quoted
+from services.tools.workspace.reading_tool import ReadingTool
 from services.tools.workspace.seen import KEPT_CONTENT_BYTES, SeenFiles
 from services.tools.workspace.text.kinds import NotText
 from services.tools.workspace.text.line_window import LineWindow
@@ -37,7 +31,7 @@ WHOLE_CHARS = 1_000_000
 _LEAST_ROOM = 200
 
 
-class WorkspaceRead:
+class WorkspaceRead(ReadingTool):
     """``workspace_read(path, offset?, limit?)``.
 
     Args:
@@ -46,50 +40,23 @@ class WorkspaceRead:
     """
 
     name = "workspace_read"
+    kind = "read"
+    required = ("path",)
+    guided = True
 
     def __init__(self, files: FileReading, seen: SeenFiles) -> None:
+        super().__init__()
         self._files = files
         self._seen = seen
-        self._texts = ToolTexts(self.name)
 
-    def spec(self, locale: Locale) -> ToolSpec:
-        """Describe the tool in `locale`."""
+    def parameters(self, locale: Locale) -> dict[str, Any]:
+        """The JSON schema of each parameter, described in `locale`."""
         texts = self._texts
-        return ToolSpec(
-            name=self.name,
-            description=texts.description(locale),
-            parameters={
-                "type": "object",
-                "properties": {
-                    "path": texts.parameter(locale, "path", type="string", minLength=1),
-                    "offset": texts.parameter(locale, "offset", type="integer", minimum=1),
-                    "limit": texts.parameter(locale, "limit", type="integer", minimum=1),
-                },
-                "required": ["path"],
-                "additionalProperties": False,
-            },
-            label=texts.of(locale, "label"),
-            kind="read",
-            effect="read",
-            parallel=True,
-            replay_safe=True,
-            deadline_seconds=60,
-            prompt_snippet=texts.of(locale, "snippet"),
-            guidelines=(texts.of(locale, "guideline"),),
-            card=texts.of(locale, "card"),
-        )
-
-    def offered_to(self, mode: Mode, settings: Mapping[str, Any]) -> bool:
-        """To every agent."""
-        return True
-
-    def prepare(self, arguments: Arguments) -> Arguments:
-        """There is no older shape."""
-        return arguments
-
-    async def judge(self, context: CallContext, arguments: Arguments) -> Verdict:
-        """Nothing: it changes nothing."""
-        return NoOpinion()
+        return {
+            "path": texts.parameter(locale, "path", type="string", minLength=1),
+            "offset": texts.parameter(locale, "offset", type="integer", minimum=1),
+            "limit": texts.parameter(locale, "limit", type="integer", minimum=1),
+        }
 
     async def run(self, run: Run) -> ToolResult:
         """Read the file, or the lines asked for.

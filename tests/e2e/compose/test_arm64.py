@@ -97,8 +97,12 @@ def test_the_look_at_a_binary_tells_machines_apart(tmp_path: Path) -> None:
 def test_the_arm64_gateway_starts_emulated() -> None:
     tag = "my-agent-crew/gateway:arm64"
     base = f"BASE_IMAGE={os.environ['CREW_E2E_ARM64_BASE']}"
-    build = ("build", "-q", "--platform", "linux/arm64", "-f", str(ROOT / "deploy" / "Dockerfile"))
-    docker(*build, "--target", "gateway", "--build-arg", base, "-t", tag, str(ROOT), timeout=3600)
+    authorities = os.environ.get("SSL_CERT_FILE") or "/etc/ssl/certs/ca-certificates.crt"
+    docker(
+        "build", "-q", "--platform", "linux/arm64", "-f", str(ROOT / "deploy" / "Dockerfile"),
+        "--target", "gateway", "--build-arg", base, "--secret", f"id=ca,src={authorities}", "-t", tag,
+        str(ROOT), timeout=3600,
+    )  # fmt: skip
     program = "import platform, grpc, services.gateway.app; print(platform.machine())"
     shown = docker("run", "--rm", "--platform", "linux/arm64", tag, "python", "-c", program, timeout=900)
     assert shown.stdout.strip() == "aarch64"

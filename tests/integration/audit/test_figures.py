@@ -12,7 +12,7 @@ import grpc
 import httpx
 import pytest
 import structlog
-from crew.v1 import runs_pb2, stats_pb2, stats_pb2_grpc, system_pb2
+from crew.v1 import runs_pb2, stats_pb2, stats_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 
 from services.common.logging import configure
@@ -234,18 +234,3 @@ async def test_the_trace_of_an_http_request_reaches_the_host_and_the_trail(
     assert traces == [TRACE, TRACE]
     listed = await before.http.get("/api/audit?reads=true")
     assert [entry["trace_id"] for entry in listed.json()] == [TRACE]
-
-
-async def test_a_tool_that_keeps_failing_is_named_until_it_is_well(lines: io.StringIO, crew: Crew) -> None:
-    conversation_id = await crew.open(autonomous=True)
-    for _ in range(5):
-        await crew.send(conversation_id, tool("workspace_read", path="missing.txt"))
-    shown = await crew.system.Connections(system_pb2.ConnectionsRequest())
-    assert [(one.tool, one.cause) for one in shown.troubles] == [("workspace_read", "failing")]
-    assert "workspace_read" in shown.troubles[0].note
-    (crew.workspace / "a.txt").write_text("x")
-    for _ in range(10):
-        await crew.send(conversation_id, tool("workspace_read", path="a.txt"))
-    assert not (await crew.system.Connections(system_pb2.ConnectionsRequest())).troubles
-    told = [line["event"] for line in read(lines) if line["event"].startswith("tool_")]
-    assert [event for event in told if event != "tool_call"] == ["tool_in_trouble", "tool_recovered"]

@@ -15,6 +15,7 @@ from crew.v1 import toolhost_pb2_grpc
 
 from services.common.rpc import RpcServer
 from services.common.toolhost.contract import (
+    CallContext,
     NoOpinion,
     Routine,
     Run,
@@ -24,6 +25,7 @@ from services.common.toolhost.contract import (
     text_result,
 )
 from services.common.toolhost.once import CallLedger
+from services.common.toolhost.phases import Phases
 from services.common.toolhost.server import ToolHostServicer
 from services.common.wording import load
 
@@ -76,11 +78,32 @@ class Act:
         return text_result(str(run.arguments.get("text", "done")))
 
 
+class Send(Act):
+    """Acts in two phases; its effect is a mark."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            folder, "send", kind="change", effect="change", requires_approval=True, two_phase=True
+        )
+        self._phases = Phases("send")
+
+    async def judge(self, context: CallContext, arguments: Mapping[str, Any]) -> Verdict:
+        verdict = await super().judge(context, arguments)
+        if arguments.get("judge") == "no preview" or not isinstance(verdict, NoOpinion):
+            return verdict
+        return NoOpinion(f"To send: {arguments.get('text')}", self._phases.token(context, arguments))
+
+    async def run(self, run: Run) -> ToolResult:
+        self._phases.check(run)
+        return await super().run(run)
+
+
 async def main(socket: str, folder: Path) -> None:
     server = RpcServer(f"unix:{socket}", catalogue=load("common"), verifier=None)
     tools = [
         Act(folder, "look", replay_safe=True, parallel=True),
         Act(folder, "change", kind="change", effect="change", requires_approval=True),
+        Send(folder),
     ]
     servicer = ToolHostServicer(tools, CallLedger(folder / "calls.sqlite"), isolation="os")
     toolhost_pb2_grpc.add_ToolHostServicer_to_server(servicer, server.grpc)

@@ -76,10 +76,12 @@ async def _collected(engine: Engine, query: ContentQuery, batches: _Batches, end
             for file in files:
                 os.close(file.descriptor)
         hits += found
+    # The engine runs out of time among the files of at least one folder.
+    unsearched = max(1, batches.folders_waiting) if stopped else 0
     end = SearchEnd(
         more=len(hits) > wanted,
         stopped=stopped or batches.out_of_time,
-        folders_left=batches.folders_left,
+        folders_left=batches.folders_left + unsearched,
         files_too_large=batches.too_large,
     )
     return Hits(hits[query.offset : wanted], end)
@@ -107,6 +109,11 @@ class _Batches:
     def folders_left(self) -> int:
         """Folders known and not looked into."""
         return self._tree.folders_left if self._tree is not None else 0
+
+    @property
+    def folders_waiting(self) -> int:
+        """Folders that the walk, where it stands, has yet to finish."""
+        return self._tree.folders_waiting if self._tree is not None else 0
 
     def next(self, stop: threading.Event) -> list[OpenFile]:
         """The next open files, for the caller to close; empty at the end.

@@ -61,13 +61,19 @@ class TreeWalk:
         self._ends = time.monotonic() + seconds
         self._stop = stop
         self._held = 0
+        self._levels: list[_Level] = []
         # Folders known and not looked into.
         self.folders_left = 0
         self.out_of_time = False
 
+    @property
+    def folders_waiting(self) -> int:
+        """Folders that the walk, where it stands, has yet to look into or to finish."""
+        return sum(level.folders_waiting for level in self._levels)
+
     def files(self) -> Generator[FoundFile, None, None]:
         """Walk. Close it to give back what it holds."""
-        levels: list[_Level] = []
+        levels = self._levels
         try:
             self._enter(levels, self._start.path)
             while levels:
@@ -122,9 +128,7 @@ class TreeWalk:
 
     def _leave(self, level: _Level) -> None:
         self._held -= len(level.names)
-        folders = sum(name.endswith("/") for name in level.names)
-        # One whose files were not all seen counts as not looked into.
-        self.folders_left += folders + (len(level.names) > folders)
+        self.folders_left += level.folders_waiting
         level.close()
 
 
@@ -138,6 +142,12 @@ class _Level:
         self.names: list[str] = []
         self.links: set[str] = set()
         self._folder: int | None = None
+
+    @property
+    def folders_waiting(self) -> int:
+        """Folders in it that are still to be visited, and itself while it has files that are."""
+        folders = sum(name.endswith("/") for name in self.names)
+        return folders + (len(self.names) > folders)
 
     def opened(self, root: int) -> int | None:
         """Its file descriptor; None when it is gone.

@@ -105,7 +105,13 @@ class Sink:
         self.progress_texts.append(text)
 
     async def starting(
-        self, call: StoredCall, arguments_json: str, allowed_by: str, rule: str, effect: str
+        self,
+        call: StoredCall,
+        arguments_json: str,
+        allowed_by: str,
+        rule: str,
+        effect: str,
+        reviewed_by: str,
     ) -> None:
         if self.fail_starting is not None:
             raise self.fail_starting

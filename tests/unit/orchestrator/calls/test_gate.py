@@ -91,5 +91,5 @@ def test_preview_token_and_state_travel_with_the_decision():
     plain = decide(tool(), NoOpinion("diff", "t", "s"), autonomous=False, grant=None)
     assert plain == AskPerson("approval", "", "", "diff", "t", "s")
     assert decide(tool(), NoOpinion("diff", "t", "s"), autonomous=True, grant=None) == Allow(
-        "autonomous", "", "t", "s"
+        "autonomous", "", "t", "s", "diff"
     )

@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 
-from services.orchestrator.calls.contract import CallFault
-from services.orchestrator.calls.trouble import ToolTroubles
-from tests.unit.orchestrator.calls.test_metrics import outcome
+import pytest
 
-
-def told_of(faults: list[CallFault | None], *, ran: bool = True) -> tuple[list[str], list[str]]:
-    """What is told, "+" for a beginning, and the causes there are at the end."""
-    told: list[str] = []
-    troubles = ToolTroubles(lambda trouble, begins: told.append(f"{'+' if begins else '-'}{trouble.cause}"))
-    for fault in faults:
-        troubles.observe(replace(outcome(), ok=fault is None, fault=fault, ms=1 if ran else None))
-    return told, [one.cause for one in troubles.now]
+from services.orchestrator.calls.trouble import Cause, troubles
+from services.orchestrator.store.notifications import LastCalls
 
 
-def test_five_failures_in_ten_calls_are_told_once_and_their_end_once() -> None:
-    assert told_of(["tool", None] * 4) == ([], [])
-    assert told_of(["tool", None] * 5) == (["+failing"], ["failing"])
-    assert told_of(["crash"] * 30) == (["+failing"], ["failing"])
-    assert told_of(["crash"] * 5 + [None] * 9)[1] == ["failing"]
-    assert told_of(["crash"] * 5 + [None] * 10) == (["+failing", "-failing"], [])
+def after(faults: Sequence[str], before: Sequence[Cause] = (), *, limits: int = 0) -> list[Cause]:
+    """The causes after calls that ended so; the order within ten says nothing."""
+    return troubles(LastCalls("t", list(faults)[-10:], limits), before)
 
 
-def test_time_outs_are_a_cause_of_their_own() -> None:
-    assert told_of(["timeout"] * 2)[1] == []
-    assert told_of(["timeout"] * 3) == (["+timeouts"], ["timeouts"])
-    assert told_of(["timeout"] * 5)[1] == ["timeouts", "failing"]
-    assert told_of(["timeout"] * 5 + [None] * 10)[1] == []
+@pytest.mark.spec("PIP-113")
+def test_five_failures_in_ten_calls_begin_and_ten_good_ones_end_it() -> None:
+    assert after(["tool", ""] * 4) == []
+    assert after(["tool", ""] * 5) == ["failing"]
+    assert after(["crash", "tool", "unavailable", "tool", "limit"]) == ["failing"]
+    assert after([*["crash"] * 5, *[""] * 9], ["failing"]) == ["failing"]
+    assert after([""] * 10, ["failing"]) == []
+    # Between the two marks nothing begins.
+    assert after([*["crash"] * 4, *[""] * 6]) == []
 
 
-def test_what_says_nothing_of_the_tool_does_not_count() -> None:
-    for fault in ("cancelled", "refused"):
-        assert told_of([fault] * 10) == ([], [])
-    assert told_of(["tool"] * 10, ran=False) == ([], [])
+@pytest.mark.spec("PIP-155")
+def test_three_time_outs_are_one_cause_and_not_told_a_second_time_as_failures() -> None:
+    assert after(["timeout"] * 2) == []
+    assert after(["timeout"] * 3) == ["timeouts"]
+    assert after(["timeout"] * 10) == ["timeouts"]
+    assert after(["timeout"] * 10, ["timeouts"]) == ["timeouts"]
+    assert after([*["timeout"] * 3, *["tool"] * 5]) == ["timeouts", "failing"]
+    assert after([*["timeout"] * 2, *["tool"] * 3]) == ["failing"]
+    assert after([*["timeout"], *[""] * 9], ["timeouts"]) == ["timeouts"]
+    assert after([""] * 10, ["timeouts"]) == []
+
+
+@pytest.mark.spec("PIP-155")
+def test_three_ends_by_a_limit_in_an_hour_are_a_cause_until_an_hour_without() -> None:
+    assert after(["limit"] * 2, limits=2) == []
+    assert after(["limit"] * 3, limits=3) == ["limits"]
+    assert after(["limit"] * 9, ["limits"], limits=9) == ["limits"]
+    assert after([""] * 10, ["limits"], limits=1) == ["limits"]
+    assert after([""] * 10, ["limits"], limits=0) == []
+
+
+def test_faults_of_others_do_not_count() -> None:
+    for fault in ("arguments", "unknown_tool", "blocked", "interrupted", "closed"):
+        assert after([fault] * 10) == []

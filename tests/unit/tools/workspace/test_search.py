@@ -184,6 +184,23 @@ async def test_ripgrep_is_what_runs_when_it_is_installed(disk: Bench) -> None:
     assert engine.ran == 1
 
 
+@pytest.mark.spec("FLD-070")
+async def test_folders_behind_the_files_that_took_the_time_are_counted(disk: Bench) -> None:
+    class Slow(PythonEngine):
+        async def match(self, pattern: str, files: Sequence[searching.OpenFile], count: int, seconds: float):  # type: ignore[no-untyped-def]
+            return [], True
+
+    for folder in ("a", "b", "c"):
+        for number in range(150):
+            disk.put(f"{folder}/{number:03}.txt", "hay\n")
+    disk.tools["workspace_grep"] = WorkspaceGrep(DiskSearch(Slow()))
+    crowded = await disk.run("workspace_grep", {"pattern": "needle"})
+    # The first batch reaches into b; c was not begun.
+    assert "stopped after 30 s; 2 or more folders" in crowded.text
+    last = await disk.run("workspace_grep", {"pattern": "needle", "path": "c"})
+    assert "stopped after 30 s; 1 or more folders" in last.text
+
+
 @pytest.mark.spec("TLS-238", "PIP-041")
 @pytest.mark.parametrize("engine", engines(), ids=lambda engine: type(engine).__name__)
 async def test_a_pattern_without_end_is_ended(disk: Bench, engine: Engine) -> None:

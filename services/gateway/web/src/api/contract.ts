@@ -70,6 +70,8 @@ export interface Approval {
   may_always: boolean;
   decided_by: string | null;
   always_allows: string;
+  review: Review | null;
+  delivery: string;
 }
 
 export interface ApprovalRequired {
@@ -103,6 +105,7 @@ export interface AuditEntry {
   bytes_in: number;
   bytes_out: number | null;
   trace_id: string;
+  reviewed_by: string | null;
 }
 
 export interface Budget {
@@ -249,6 +252,11 @@ export interface KeyPresence {
   present: boolean;
 }
 
+export interface ListNotificationsReply {
+  notifications: Notification[];
+  unread: number;
+}
+
 export interface Message {
   id: number;
   seq: number;
@@ -312,6 +320,27 @@ export interface NoticeFrame {
   text: string;
 }
 
+export interface Notification {
+  id: string;
+  kind: string;
+  cause: string;
+  subject: string;
+  text: string;
+  created_at: string;
+  read_at: string | null;
+  approval_id: string | null;
+  conversation_id: string | null;
+  agent_id: string | null;
+  over_at: string | null;
+  delivery: string;
+  delivered_by: string | null;
+}
+
+export interface NotificationFrame {
+  notification: Notification | null;
+  unread: number;
+}
+
 export interface PurposeStats {
   purpose: string;
   cost_usd: number | null;
@@ -335,6 +364,12 @@ export interface QueuedMessage {
   kind: string;
   position: number;
   text: string;
+}
+
+export interface Review {
+  verdict: string;
+  reason: string;
+  route: string;
 }
 
 export interface RouteFallback {
@@ -556,4 +591,5 @@ export type ActivityFrame =
   | ({ type: "run" } & RunFrame)
   | ({ type: "event" } & RunEventFrame)
   | ({ type: "conversation" } & ConversationFrame)
+  | ({ type: "notification" } & NotificationFrame)
   | ({ type: "notice" } & NoticeFrame);
