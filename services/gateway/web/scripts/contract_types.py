@@ -40,6 +40,7 @@ ANSWERS: tuple[type[Message], ...] = (
     approvals_pb2.Approval,
     runs_pb2.Run,
     notifications_pb2.ListNotificationsReply,
+    notifications_pb2.MarkNotificationsReadReply,
     agents_pb2.Agent,
     agents_pb2.AgentPrompt,
     audit_pb2.AuditEntry,

@@ -75,6 +75,8 @@ export function approval(values: Partial<Approval> = {}): Approval {
     run_id: "r1",
     may_always: true,
     always_allows: "workspace_write",
+    review: null,
+    delivery: "delivered",
     decided_by: null,
     ...values,
   };

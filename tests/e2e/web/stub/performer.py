@@ -199,6 +199,8 @@ class Performer:
             summary=step.summary,
             reason=step.reason,
             preview=step.preview,
+            review=step.review
+            and shape("Review", verdict=step.review[0], reason=step.review[1], route="small:model"),
             may_always=step.may_always,
             always_allows=step.tool if step.may_always else "",
         )
@@ -232,6 +234,7 @@ class Performer:
             agent_id=talk.head["agent_id"],
             tool_call_id=call_id,
             status="pending",
+            delivery="waiting",
             created_at=stamp(now),
             expires_at=stamp(now + timedelta(seconds=seconds)),
             run_id=self.run["id"],

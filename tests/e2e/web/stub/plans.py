@@ -51,6 +51,8 @@ class Ask:
     may_always: bool = True
     output: str = "done"
     seconds: float = 600
+    # What a second model said: (verdict, reason).
+    review: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

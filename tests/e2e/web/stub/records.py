@@ -23,6 +23,8 @@ class Records:
         self.stats: dict[str, Any] = {}
         self.budgets: list[dict[str, Any]] = []
         self.go_on: bool | None = None
+        self.notifications: list[dict[str, Any]] = []
+        self.confirmed: list[str] = []
 
     def call(self, tool: str, **values: Any) -> None:
         """One line of the trail, newest first."""
@@ -78,3 +80,39 @@ class Records:
     def _budgets(self) -> dict[str, Any]:
         rows = [{**row, "go_on_today": self.go_on} for row in self.budgets]
         return shape("BudgetsReply", budgets=rows, day="2026-03-01", timezone="UTC")
+
+    def told(self, text: str, kind: str = "trouble", **values: Any) -> dict[str, Any]:
+        """Something the owner is told; the newest of all."""
+        number = len(self.notifications) + 1
+        values.setdefault("created_at", stamp())
+        values.setdefault("delivery", "waiting")
+        one = shape("Notification", id=f"note-{number}", kind=kind, text=text, **values)
+        self.notifications.insert(0, one)
+        return one
+
+    def unread(self) -> int:
+        """How many nobody has read."""
+        return sum(one["read_at"] is None for one in self.notifications)
+
+    async def list_notifications(self, _: Request) -> Response:
+        return JSONResponse(
+            shape("ListNotificationsReply", notifications=self.notifications, unread=self.unread())
+        )
+
+    async def read_notifications(self, request: Request) -> Response:
+        ids = (await request.json())["ids"]
+        for one in self.notifications:
+            if not ids or one["id"] in ids:
+                one["read_at"] = one["read_at"] or stamp()
+        return JSONResponse(shape("MarkNotificationsReadReply", unread=self.unread()))
+
+    async def confirm_notifications(self, request: Request) -> Response:
+        body = await request.json()
+        assert body["surface"] == "web"
+        self.confirmed.extend(body["ids"])
+        return JSONResponse(shape("ConfirmNotificationsReply", confirmed=len(body["ids"])))
+
+    async def trajectory(self, request: Request) -> Response:
+        query = request.query_params
+        words = "whole" if query.get("full") == "1" else "cut"
+        return Response(f"{query['format']} {words}", media_type="text/plain")

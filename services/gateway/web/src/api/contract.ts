@@ -257,6 +257,10 @@ export interface ListNotificationsReply {
   unread: number;
 }
 
+export interface MarkNotificationsReadReply {
+  unread: number;
+}
+
 export interface Message {
   id: number;
   seq: number;

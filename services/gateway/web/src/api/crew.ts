@@ -11,6 +11,8 @@ import type {
   CreatedToken,
   ForkConversationReply,
   HealthReply,
+  ListNotificationsReply,
+  MarkNotificationsReadReply,
   MessageHit,
   Run,
   SettingsReply,
@@ -110,6 +112,9 @@ export const runs = {
     json<Run[]>(path(["activity", "runs"], query)),
   get: (id: string) => json<Run>(path(["activity", "runs", id])),
   stream: (signal: AbortSignal) => request("/api/activity/stream", { signal }),
+  /** The whole run as a file; results over 2,000 characters are cut unless `full`. */
+  trajectory: (id: string, format: "json" | "md", full: boolean) =>
+    request(path(["activity", "runs", id, "trajectory"], { format, full: full ? 1 : null })),
 };
 
 export interface AuditQuery {
@@ -125,6 +130,14 @@ export interface AuditQuery {
 export const audit = {
   list: (query: AuditQuery & { limit: number; before?: string }) =>
     json<AuditEntry[]>(path(["audit"], { ...query })),
+};
+
+export const notifications = {
+  list: (limit: number) => json<ListNotificationsReply>(path(["notifications"], { limit })),
+  markRead: (ids: readonly string[]) =>
+    json<MarkNotificationsReadReply>("/api/notifications/read", { method: "POST", body: { ids } }),
+  confirm: (ids: readonly string[]) =>
+    json<undefined>("/api/notifications/confirm", { method: "POST", body: { ids, surface: "web" } }),
 };
 
 export const budgets = {

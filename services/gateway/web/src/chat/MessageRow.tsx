@@ -37,7 +37,7 @@ export const MessageRow = memo(function MessageRow({ row, waitingFor, onFork }: 
       );
     case "assistant":
       return (
-        <article className="reply">
+        <article className={row.message.tool_calls.length > 0 ? "reply reply-before-calls" : "reply"}>
           <Markdown text={row.text} />
           <ReplyFoot row={row} />
         </article>

@@ -2,6 +2,7 @@ import { useEffect, useRef } from "react";
 import { hub } from "../activity/hub";
 import { Icon, type IconName } from "../design/Icon";
 import { useText, type Key } from "../i18n";
+import { Bell } from "../shell/Bell";
 import { Boundary } from "../shell/Boundary";
 import { waitingApprovals } from "../state/crew";
 import { hrefOf, type Section } from "../state/route";
@@ -61,6 +62,7 @@ export function ManagePage({ section, item }: { section: Section; item: string |
   return (
     <div className="manage">
       <nav className="manage-nav" aria-label={t("manage.label")}>
+        <Bell />
         <a
           className="rail-link manage-back"
           href={hrefOf({ page: "start" })}

@@ -31,9 +31,9 @@ const Step = memo(function Step({ step, live }: { step: RunStep; live: boolean }
   const failed = step.ok === false || Boolean(step.error);
   const waits = step.kind === "approval" && step.ms === null && live;
   const runs = step.ms === null && live && !waits;
-  const badge = step.kind === "tool" || step.kind === "approval" ? badgeOf(step, t) : null;
   const opens = step.kind === "tool" || step.kind === "approval";
-  const timed = opens || step.kind === "model";
+  const badge = opens || step.kind === "review" ? badgeOf(step, t) : null;
+  const timed = opens || step.kind === "model" || step.kind === "review";
   const reason = step.error ?? (failed ? step.output : null);
   const head = (
     <>
@@ -116,6 +116,13 @@ function StepTitle({ step }: { step: RunStep }) {
       return (
         <span className="step-title">
           {t(step.ms === null ? "step.waits" : "step.waited")}
+          {step.name && <span className="call-short">{step.name}</span>}
+        </span>
+      );
+    case "review":
+      return (
+        <span className="step-title">
+          {t("step.review")}
           {step.name && <span className="call-short">{step.name}</span>}
         </span>
       );

@@ -90,8 +90,16 @@ export function verdictBadge(verdict: string, t: Text): Badge | null {
   return { word: t(key), tone: verdict === "approved" ? "good" : "calm" };
 }
 
+const REVIEWS: Record<string, (t: Text) => Badge> = {
+  allow: (t) => ({ word: t("review.verdict.allow"), tone: "good" }),
+  ask: (t) => ({ word: t("review.verdict.ask"), tone: "wait" }),
+  deny: (t) => ({ word: t("review.verdict.deny"), tone: "bad" }),
+  none: (t) => ({ word: t("review.verdict.none"), tone: "calm" }),
+};
+
 /** The badge of a tool step: how the gate let it through, and how it went. */
 export function badgeOf(step: RunStep, t: Text): Badge | null {
+  if (step.kind === "review") return REVIEWS[step.verdict ?? ""]?.(t) ?? null;
   const verdict = step.verdict ?? "";
   if (step.ok === false && !NOT_RUN.includes(verdict)) return { word: t("verdict.failed"), tone: "bad" };
   if (verdict === "asked" && step.ms === null) return { word: t("verdict.asked"), tone: "wait" };
@@ -104,6 +112,8 @@ export function stepIcon(step: RunStep): IconName {
       return "spark";
     case "tool":
       return "tool";
+    case "review":
+      return "eye";
     case "approval":
       return "hand";
     case "steer":

@@ -5,11 +5,13 @@ import { StartPage } from "../chat/StartPage";
 import { ManagePage } from "../manage/ManagePage";
 import { followCrew } from "../state/crew";
 import { useNarrowRail, usePhone } from "../state/media";
+import { followNotifications } from "../state/notifications";
 import { followHash, route } from "../state/route";
 import { useStore } from "../state/store";
 import { Bars } from "./Bars";
 import { Boundary } from "./Boundary";
 import { LiveRegions } from "./LiveRegions";
+import { NoticeBar } from "./NoticeBar";
 import { Rail, RailDrawer } from "./Rail";
 import { ShortcutSheet } from "./ShortcutSheet";
 import { useBadge } from "./badge";
@@ -31,6 +33,7 @@ export function App() {
 
 function Crew() {
   useEffect(followCrew, []);
+  useEffect(followNotifications, []);
   useBadge();
   const place = useStore(route);
   const phone = usePhone();
@@ -53,6 +56,7 @@ function Crew() {
   return (
     <div className="app">
       <Bars />
+      <NoticeBar />
       <div className="columns">
         {!phone && place.page !== "manage" && <Rail onOpen={openDrawer} onHelp={() => setSheet(true)} />}
         <Boundary key={key}>

@@ -9,6 +9,7 @@ import { useNarrowRail } from "../state/media";
 import { waitingApprovals } from "../state/crew";
 import { hrefOf, type Section } from "../state/route";
 import { useStore } from "../state/store";
+import { Bell } from "./Bell";
 import { ConversationList } from "./ConversationList";
 import { SEARCH_FIELD_ID, searchAsked } from "./search";
 
@@ -74,6 +75,7 @@ function RailBody({ onHelp, onOpen, onClose }: RailBodyProps) {
           <Mark />
           <span className="rail-wide">{t("product.name")}</span>
         </a>
+        <Bell />
         {onOpen && narrow && <IconButton icon="menu" label={t("rail.open")} onClick={onOpen} />}
         {onClose && <IconButton icon="close" label={t("common.close")} onClick={onClose} />}
       </header>
