@@ -20,6 +20,7 @@ import { QueueChips } from "./QueueChips";
 import { CapForm } from "./SpendCard";
 import type { Thread } from "./thread";
 import { threadOf } from "./threads";
+import { ThreadSkeleton } from "./ThreadSkeleton";
 
 interface Props {
   id: string;
@@ -107,14 +108,7 @@ function Loading({ lost, onRetry }: { lost: boolean; onRetry: () => void }) {
       </div>
     );
   }
-  return (
-    <div className="thread skeleton" aria-label={t("thread.loading")} role="status">
-      <div className="skeleton-line skeleton-own" />
-      <div className="skeleton-line" />
-      <div className="skeleton-line" />
-      <div className="skeleton-line skeleton-short" />
-    </div>
-  );
+  return <ThreadSkeleton />;
 }
 
 /** What stands under the thread: the request that waits, queued messages, and the composer. */

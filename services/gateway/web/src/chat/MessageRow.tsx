@@ -11,6 +11,7 @@ import { money } from "../format/money";
 import { useLanguage, useText } from "../i18n";
 import { useNow } from "../state/clock";
 import { Markdown } from "../markdown/Markdown";
+import { haltWords } from "./halt-words";
 import type { Row } from "./rows";
 import type { Note } from "./thread-state";
 import { CallList } from "./ToolCard";
@@ -154,27 +155,5 @@ function noteWords(note: Note, t: ReturnType<typeof useText>): string {
       return haltWords(note.detail, t);
     case "error":
       return `${note.detail} ${t("note.error_kept")}`;
-  }
-}
-
-/** Why a turn was halted, as a sentence. */
-export function haltWords(reason: string, t: ReturnType<typeof useText>): string {
-  switch (reason) {
-    case "budget":
-      return t("halt.budget");
-    case "max_steps":
-      return t("halt.max_steps");
-    case "loop":
-      return t("halt.loop");
-    case "nested_calls":
-      return t("halt.nested_calls");
-    case "errors":
-      return t("halt.errors");
-    case "time":
-      return t("halt.time");
-    case "context":
-      return t("halt.context");
-    default:
-      return t("halt.other", { reason });
   }
 }

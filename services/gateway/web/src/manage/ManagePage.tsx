@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "react";
+import { Suspense, useEffect, useRef } from "react";
 import { hub } from "../activity/hub";
 import { Icon, type IconName } from "../design/Icon";
 import { useText, type Key } from "../i18n";
@@ -7,16 +7,7 @@ import { Boundary } from "../shell/Boundary";
 import { waitingApprovals } from "../state/crew";
 import { hrefOf, type Section } from "../state/route";
 import { useStore } from "../state/store";
-import { ActivitySection } from "./ActivitySection";
-import { ApprovalsSection } from "./ApprovalsSection";
-import { AuditSection } from "./audit/AuditSection";
-import { ConnectionsSection } from "./ConnectionsSection";
-import { CostsSection } from "./costs/CostsSection";
-import { AgentPage } from "./crew/AgentPage";
-import { CrewSection } from "./crew/CrewSection";
-import { RunPage } from "./RunPage";
-import { SettingsSection } from "./SettingsSection";
-import { ToolsSection } from "./tools/ToolsSection";
+import { Sections } from "./lazy";
 import { needsYou, useSeenFailures } from "./seen-failures";
 
 const GROUPS: { words: Key; sections: { section: Section; icon: IconName; words: Key }[] }[] = [
@@ -96,29 +87,12 @@ export function ManagePage({ section, item }: { section: Section; item: string |
         ))}
       </nav>
       <main className="manage-main">
-        <Boundary key={`${section}/${item ?? ""}`}>{contentOf(section, item)}</Boundary>
+        <Boundary key={`${section}/${item ?? ""}`}>
+          <Suspense fallback={<p className="section panel-empty">{t("common.loading")}</p>}>
+            <Sections section={section} item={item} />
+          </Suspense>
+        </Boundary>
       </main>
     </div>
   );
-}
-
-function contentOf(section: Section, item: string | null) {
-  switch (section) {
-    case "activity":
-      return item ? <RunPage id={item} /> : <ActivitySection />;
-    case "approvals":
-      return <ApprovalsSection />;
-    case "costs":
-      return <CostsSection />;
-    case "audit":
-      return <AuditSection />;
-    case "crew":
-      return item ? <AgentPage id={item} /> : <CrewSection />;
-    case "tools":
-      return <ToolsSection item={item} />;
-    case "connections":
-      return <ConnectionsSection />;
-    case "settings":
-      return <SettingsSection />;
-  }
 }

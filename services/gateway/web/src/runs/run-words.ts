@@ -1,7 +1,7 @@
 /** A run and its steps in words. */
 
 import type { Run, RunStep } from "../api/contract";
-import { haltWords } from "../chat/MessageRow";
+import { haltWords } from "../chat/halt-words";
 import type { IconName } from "../design/Icon";
 import { plainLine } from "../format/plain";
 import type { Key, useText } from "../i18n";

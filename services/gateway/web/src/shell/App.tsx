@@ -1,6 +1,7 @@
-import { useEffect, useState } from "react";
+import { Suspense, useEffect, useState } from "react";
 import { AccessGate } from "../access/AccessGate";
-import { ConversationPage } from "../chat/ConversationPage";
+import { ConversationPage } from "../chat/lazy";
+import { ThreadSkeleton } from "../chat/ThreadSkeleton";
 import { StartPage } from "../chat/StartPage";
 import { ManagePage } from "../manage/ManagePage";
 import { followCrew } from "../state/crew";
@@ -61,12 +62,14 @@ function Crew() {
         {!phone && place.page !== "manage" && <Rail onOpen={openDrawer} onHelp={() => setSheet(true)} />}
         <Boundary key={key}>
           {place.page === "conversation" && (
-            <ConversationPage
-              key={place.id}
-              id={place.id}
-              message={place.message ?? null}
-              onMenu={openDrawer}
-            />
+            <Suspense fallback={<ThreadSkeleton />}>
+              <ConversationPage
+                key={place.id}
+                id={place.id}
+                message={place.message ?? null}
+                onMenu={openDrawer}
+              />
+            </Suspense>
           )}
           {place.page === "start" && <StartPage onMenu={openDrawer} />}
           {place.page === "manage" && <ManagePage section={place.section} item={place.item} />}
