@@ -5,6 +5,7 @@ import { conversationList } from "../state/crew";
 import { usePhone } from "../state/media";
 import { hrefOf } from "../state/route";
 import { useStore } from "../state/store";
+import { CrewCard } from "./CrewCard";
 import { OptionsCard } from "./OptionsCard";
 import { SpendCard } from "./SpendCard";
 import type { Thread } from "./thread";
@@ -31,6 +32,7 @@ export function ConversationHead({ thread, conversation, onMenu }: Props) {
         <div className="page-pills">
           <SpendCard thread={thread} conversation={conversation} />
           <OptionsCard key={conversation.title} thread={thread} conversation={conversation} />
+          <CrewCard />
         </div>
       )}
     </header>

@@ -1,20 +1,13 @@
 /** Who is in the crew, the master first (GTW-244). */
 
 import { hub } from "../../activity/hub";
-import type { Agent } from "../../api/contract";
 import { Icon } from "../../design/Icon";
 import { usePlural, useText } from "../../i18n";
-import { agents } from "../../state/crew";
+import { agents, masterFirst } from "../../state/crew";
 import { hrefOf } from "../../state/route";
 import { useStore } from "../../state/store";
 import { SectionHead } from "../Section";
 import { AgentBadges } from "./AgentBadges";
-
-export function masterFirst(all: readonly Agent[]): Agent[] {
-  return [...all].sort(
-    (one, other) => Number(other.master) - Number(one.master) || one.id.localeCompare(other.id),
-  );
-}
 
 export function CrewSection() {
   const t = useText();
