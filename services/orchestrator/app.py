@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+import psycopg
 import psycopg_pool
 import structlog
 from crew.v1 import (
@@ -13,6 +14,7 @@ from crew.v1 import (
     approvals_pb2_grpc,
     audit_pb2_grpc,
     auth_pb2_grpc,
+    budgets_pb2_grpc,
     conversations_pb2_grpc,
     crew_pb2_grpc,
     messages_pb2_grpc,
@@ -36,6 +38,7 @@ from services.orchestrator.api.agents import AgentsServicer
 from services.orchestrator.api.approvals import ApprovalsServicer
 from services.orchestrator.api.audit import AuditServicer
 from services.orchestrator.api.auth import AuthServicer
+from services.orchestrator.api.budgets import BudgetsServicer
 from services.orchestrator.api.conversations import ConversationsServicer
 from services.orchestrator.api.crew import CrewServicer
 from services.orchestrator.api.messages import MessagesServicer
@@ -43,7 +46,7 @@ from services.orchestrator.api.notifications import NotificationsServicer
 from services.orchestrator.api.runs import RunsServicer
 from services.orchestrator.api.stats import StatsServicer
 from services.orchestrator.api.store_faults import StoreFaults
-from services.orchestrator.api.system import OWN_HOST, SystemServicer
+from services.orchestrator.api.system import SystemServicer
 from services.orchestrator.api.tools import ToolsServicer
 from services.orchestrator.api.turns import TurnsServicer
 from services.orchestrator.calls.masking import SecretMask
@@ -52,23 +55,34 @@ from services.orchestrator.calls.pipeline import CallPipeline
 from services.orchestrator.calls.registry import OfferedHost, ToolRegistry
 from services.orchestrator.calls.review import Reviewer
 from services.orchestrator.hosts.local import LocalToolHost
-from services.orchestrator.hosts.own import AskUser, ProgressNote
+from services.orchestrator.hosts.own import OWN_HOST, AskUser, ProgressNote
 from services.orchestrator.hosts.remote import RemoteToolHost
 from services.orchestrator.models.config import ModelsConfig, Price
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
+from services.orchestrator.money.budgets import budgets_of, unknown_agents
+from services.orchestrator.money.side_calls import SideCalls
+from services.orchestrator.money.treasury import Treasury
 from services.orchestrator.notifications import Notifier
+from services.orchestrator.store import spending
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
+from services.orchestrator.turns.allowance import Allowance
 from services.orchestrator.turns.asking import Asking
+from services.orchestrator.turns.budget_notices import BudgetNotices
+from services.orchestrator.turns.compacting import Compacting
+from services.orchestrator.turns.continuing import Continuing
 from services.orchestrator.turns.decisions import Decisions
 from services.orchestrator.turns.desk import TurnDesk
 from services.orchestrator.turns.escalation import Escalation
+from services.orchestrator.turns.fitting import Fitting
 from services.orchestrator.turns.forking import Forking
 from services.orchestrator.turns.inbound import Inbound
 from services.orchestrator.turns.loop import TurnLoop
 from services.orchestrator.turns.observing import CallRecord
+from services.orchestrator.turns.peers import Peers
+from services.orchestrator.turns.prompt_changes import PromptChanges
 from services.orchestrator.turns.runner import TurnRunner
 from services.orchestrator.turns.stream import Streams
 from services.orchestrator.turns.trail import Trail
@@ -113,7 +127,7 @@ class _Orchestrator:
         locale = values.language
         catalogue = load("common", "orchestrator")
         self.settings = settings
-        self.database = Database(settings.database_url.get_secret_value())
+        self.database = Database(settings.database_url.get_secret_value(), timezone=values.timezone)
         space = Space(settings.home, self.database, min_free_mb=settings.min_free_mb)
         self.models = Models(_models_config(settings))
         self.agents = Agents(
@@ -129,17 +143,38 @@ class _Orchestrator:
         pipeline = CallPipeline(grant_for=self.agents.workspace_grant, mask=mask)
         metrics = ToolMetrics()
         activity, streams = Activity(), Streams()
+        notices = BudgetNotices(activity, catalogue, locale)
+        treasury = Treasury(self.database, budgets_of(values.budgets), notices.nearly_spent)
         writes = TurnWrites(self.database, Trail(mask))
         loop = TurnLoop(
             database=self.database,
             writes=writes,
-            asking=Asking(models=self.models, writes=writes, catalogue=catalogue, view=message_view),
+            asking=Asking(
+                models=self.models,
+                fitting=Fitting(
+                    models=self.models,
+                    compacting=Compacting(database=self.database, models=self.models, catalogue=catalogue),
+                    catalogue=catalogue,
+                ),
+                changes=PromptChanges(self.database),
+                writes=writes,
+                catalogue=catalogue,
+                view=message_view,
+            ),
+            allowance=Allowance(
+                database=self.database,
+                writes=writes,
+                treasury=treasury,
+                catalogue=catalogue,
+                approval_ttl_seconds=values.approval_ttl_seconds,
+            ),
             escalation=Escalation(writes, catalogue),
+            continuing=Continuing(writes=writes, catalogue=catalogue),
             registry=self.registry,
             pipeline=pipeline,
             catalogue=catalogue,
             observed=CallRecord(metrics),
-            reviewer=Reviewer(self.models),
+            reviewer=Reviewer(self.models, SideCalls(self.models, self.database, treasury)),
             approval_ttl_seconds=values.approval_ttl_seconds,
         )
         runner = TurnRunner(
@@ -164,6 +199,12 @@ class _Orchestrator:
             space=space,
             keep_days=values.keep_days,
             schedule=settings.schedule,
+            address=_own_address(settings),
+        )
+        self.peers = Peers(
+            lambda address: connect(
+                address, caller="orchestrator", called="orchestrator", secrets_dir=settings.secrets_dir
+            )
         )
         self.notifier = Notifier(
             database=self.database,
@@ -179,6 +220,7 @@ class _Orchestrator:
             runner=runner,
             upkeep=self.upkeep,
             streams=streams,
+            peers=self.peers,
             activity=activity,
             space=space,
         )
@@ -213,7 +255,8 @@ class _Orchestrator:
             RunsServicer(database=self.database, activity=activity), grpc
         )
         agents_pb2_grpc.add_AgentsServicer_to_server(
-            AgentsServicer(agents=self.agents, registry=self.registry, locale=locale), grpc
+            AgentsServicer(agents=self.agents, registry=self.registry, models=self.models, locale=locale),
+            grpc,
         )
         tools_pb2_grpc.add_ToolsServicer_to_server(
             ToolsServicer(agents=self.agents, registry=self.registry, locale=locale), grpc
@@ -223,6 +266,9 @@ class _Orchestrator:
         )
         stats_pb2_grpc.add_StatsServicer_to_server(
             StatsServicer(database=self.database, metrics=metrics), grpc
+        )
+        budgets_pb2_grpc.add_BudgetsServicer_to_server(
+            BudgetsServicer(treasury, timezone=values.timezone), grpc
         )
         system = SystemServicer(
             settings=settings,
@@ -242,17 +288,33 @@ class _Orchestrator:
     async def start(self, stack: AsyncExitStack) -> None:
         """Bring everything up; `stack` takes it down again in the opposite order."""
         await asyncio.to_thread(self.agents.load)
+        routes = [Route.parse(route) for agent in self.agents.list() for route in agent.routes]
+        # The first turn need not wait for lists of models.
+        learning = asyncio.create_task(self.models.windows(routes), name="windows")
+        stack.callback(learning.cancel)
         for warning in self.agents.warnings():
             log.warning("agent_warning", text=warning)
+        values = self.settings.config.values
+        for agent_id in unknown_agents(values.budgets, [agent.id for agent in self.agents.list()]):
+            text = load("orchestrator").text(values.language, "money.warning.unknown_agent", id=agent_id)
+            log.warning("budget_warning", text=text)
         stack.push_async_callback(self.models.close)
         for channel in self.channels:
             stack.push_async_callback(channel.close)
+        stack.push_async_callback(self.peers.close)
         stack.push_async_callback(self.database.close)
         try:
             await self.database.open()
         except psycopg_pool.PoolTimeout:
             raise StartError(
                 "error.start.database_unreachable", catalogue=load("common", "orchestrator")
+            ) from None
+        try:
+            async with self.database.connection() as connection:
+                await spending.today(connection)
+        except psycopg.errors.InvalidParameterValue:
+            raise StartError(
+                "error.start.timezone_unknown", catalogue=load("common", "orchestrator"), zone=values.timezone
             ) from None
         for agent in self.agents.list():
             for warning in await self.registry.warnings(agent, self.settings.locale):
@@ -275,10 +337,19 @@ def _models_config(settings: OrchestratorSettings) -> ModelsConfig:
         openrouter_providers=values.openrouter_providers,
         openrouter_provider_fallbacks=values.openrouter_provider_fallbacks,
         prices={
-            Route.parse(route): Price(price.input, price.output, price.cached_input)
+            Route.parse(route): Price(price.input, price.output, price.cached_input, price.max_output_tokens)
             for route, price in values.prices.items()
         },
+        context_tokens={Route.parse(route): tokens for route, tokens in values.context_tokens.items()},
     )
+
+
+def _own_address(settings: OrchestratorSettings) -> str:
+    """Where other replicas reach this one; empty when that is not known."""
+    listen = settings.orchestrator_listen
+    host = listen.rpartition(":")[0].strip("[]")
+    everywhere = host in {"", "::"} or set(host) <= set("0.")
+    return settings.orchestrator_address or ("" if everywhere else listen)
 
 
 def _hosts(settings: OrchestratorSettings) -> tuple[list[DirectedChannel], list[OfferedHost]]:

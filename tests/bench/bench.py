@@ -127,6 +127,12 @@ class GrpcSender:
         assert kind == "done", f"the turn ended with {kind}"
         return Timed(first, last, "".join(said))
 
+    async def steer(self, conversation_id: str, text: str) -> bool:
+        """Say something to the running turn; whether there was one."""
+        request = turns_pb2.SendMessageRequest(conversation_id=conversation_id, text=f"/steer {text}")
+        kinds = [event.WhichOneof("event") async for event in self._turns.Send(request)]
+        return kinds == ["queued"]
+
 
 @asynccontextmanager
 async def grpc_sender(crew: NativeCrew) -> AsyncIterator[GrpcSender]:

@@ -12,10 +12,10 @@ from tests.bench.figures import Figure, percentile
 
 SENDS = 1_000
 CONVERSATIONS = 50
-SENDERS = 4
 WAITING = 100
 
-# From the moment the transaction that stored the message began, to the model's clock.
+# From the moment the transaction that stored the message began, to the model's clock: more than what is
+# promised, which counts from its commit to the turn's beginning, and nothing in between can hide.
 _DIRECT = """
     select extract(epoch from u.created_at)::float8, (a.content::json ->> 'at')::float8
     from messages u
@@ -34,21 +34,25 @@ _WAITED = """
 
 
 async def measure(bench: Bench) -> list[Figure]:
-    """A thousand messages to idle conversations, then messages that wait for a running turn."""
+    """A thousand messages to idle conversations, one after another, then messages that wait for a turn."""
     bench.ensure_running()
     async with grpc_sender(bench.crew) as sender:
         opened = [await sender.open() for _ in range(CONVERSATIONS)]
-        await asyncio.gather(*(_send(sender, opened[n::SENDERS]) for n in range(SENDERS)))
+        await _send(sender, opened)
         queued = [await sender.open() for _ in range(WAITING)]
         for conversation_id in queued:
             await _queue(bench, sender, conversation_id)
     direct = _latencies(bench, _DIRECT, opened)
     waited = _latencies(bench, _WAITED, queued)
-    note = f"{len(direct):,} sends by {SENDERS} senders; message stored to request at the model"
+    note = f"{len(direct):,} of {SENDS:,} sends, one at a time; message stored to request at the model"
+    lost = SENDS - len(direct) + WAITING - len(waited)
     return [
-        Figure("dispatch p50", percentile(direct, 0.5), "ms", note=note),
-        Figure("dispatch p99", percentile(direct, 0.99), "ms"),
-        Figure("dispatch, slowest", max(direct), "ms"),
+        Figure("dispatch p50", percentile(direct, 0.5), "ms", 5.0, note=note),
+        Figure("dispatch p99", percentile(direct, 0.99), "ms", 30.0),
+        Figure(
+            "dispatch, slowest", max(direct), "ms", note="a wake-up left to the poll would take up to 1,000"
+        ),
+        Figure("messages without an answer", lost, "", 0.0),
         Figure("dispatch of a waiting message p50", percentile(waited, 0.5), "ms", note="turn over to next"),
         Figure("dispatch of a waiting message, slowest", max(waited), "ms"),
     ]

@@ -1,7 +1,8 @@
 """The model of the bench: answers at once with what the newest message asks it to do.
 
 A message names a scenario in brackets: ``[plain]``, ``[calls 10 together]``, ``[calls 10 apart]``,
-``[stream 50 100]`` (pieces, milliseconds between them) or ``[report]``. As a process of its own:
+``[stream 50 100]`` (pieces, milliseconds between them), ``[report]``, or ``[report read]`` and ``[report
+slowly]``, which read a file first, the latter after a wait. As a process of its own:
 ``python -m tests.bench.model``; it prints its base URL.
 """
 
@@ -21,6 +22,8 @@ from tests.fixtures.model_server import ModelServer, RecordedRequest, Script, Tu
 from tests.fixtures.model_server.script import Step
 
 FILES = 10
+# How long ``[report slowly]`` gives a steer to arrive.
+_SLOW_SECONDS = 0.5
 _SCENARIO = re.compile(r"\[(plain|calls|stream|report)([^\]]*)\]")
 
 
@@ -37,6 +40,7 @@ class BenchScript(Script):
     def __init__(self) -> None:
         super().__init__()
         self._last: dict[str, RecordedRequest] = {}
+        self._least: dict[str, float] = {}
 
     def choose(self, body: Mapping[str, Any]) -> Turn:
         """The turn for a request of this body, which is the newest one of the server."""
@@ -53,16 +57,28 @@ class BenchScript(Script):
             case ("stream", words):
                 pieces, gap = (int(word) for word in words.split())
                 return Turn(steps=_Stamped(pieces, gap / 1000), finish="stop")
-            case ("report", _):
-                return text(json.dumps(self._report(request, messages)), pieces=1)
+            case ("report", how):
+                report = self._report(request, messages)
+                if how and messages[-1]["role"] == "user":
+                    wait = [{"delay": _SLOW_SECONDS}] if how.strip() == "slowly" else []
+                    return turn(*wait, _read(len(messages)))
+                return text(json.dumps(report), pieces=1)
         return text("Good morning. The kettle is on and the paper is on the table.", pieces=3)
 
     def _report(self, request: RecordedRequest, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Of this conversation so far: the size at hand, and the least part kept from call to call."""
         first = next(str(message["content"]) for message in messages if message["role"] == "user")
         before = self._last.get(first)
         self._last[first] = request
         share = 1.0 if before is None else shared_prefix(before, request)
-        return {"at": time.time(), "bytes": len(request.raw), "share": share}
+        self._least[first] = min(share, self._least.get(first, 1.0))
+        return {
+            "at": time.time(),
+            "bytes": len(request.raw),
+            "least": self._least[first],
+            "results": sum(message["role"] == "tool" for message in messages),
+            "messages": len(messages),
+        }
 
 
 def _calls(count: int, how: str, answered: int) -> Turn:

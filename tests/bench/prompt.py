@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 from tests.bench.bench import Bench, grpc_sender
 from tests.bench.figures import Figure
 
 TURNS = 30
+# Every so many turns one is steered while its model is asked.
+STEERED = 5
 
 
 async def measure(bench: Bench) -> list[Figure]:
-    """One conversation of thirty messages, each of whose prompts the model compares with the last."""
+    """One conversation of thirty turns, each with a tool, some steered; the model compares its prompts."""
     bench.ensure_running()
-    reports = []
+    steers = 0
     async with grpc_sender(bench.crew) as sender:
         conversation_id = await sender.open()
-        for number in range(TURNS):
-            sent = await sender.send(conversation_id, f"[report] {conversation_id}, message {number}")
-            reports.append(json.loads(sent.text))
+        first = json.loads((await sender.send(conversation_id, f"[report] {conversation_id}")).text)
+        for number in range(1, TURNS):
+            if number % STEERED:
+                sent = await sender.send(conversation_id, f"[report read] message {number}")
+                continue
+            turn = asyncio.create_task(sender.send(conversation_id, f"[report slowly] message {number}"))
+            await asyncio.sleep(0.1)
+            steers += await sender.steer(conversation_id, f"[report] rather like this, {number}")
+            sent = await turn
+        last = json.loads(sent.text)
     return [
-        Figure("first prompt of the default agent", reports[0]["bytes"] / 1024, "KB", 24.0),
+        Figure("first prompt of the default agent", first["bytes"] / 1024, "KB", 24.0),
         Figure(
             "prompt kept from call to call, least",
-            min(report["share"] for report in reports[1:]) * 100,
+            last["least"] * 100,
             "%",
             99.0,
             at_least=True,
-            note=f"of the prompt before, in bytes, over {TURNS} turns",
+            note=f"in bytes; {TURNS} turns, {last['results']} results, {steers} steers",
         ),
     ]

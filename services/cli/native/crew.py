@@ -49,7 +49,7 @@ def up(environ: dict[str, str], variables: int | None, services: Sequence[Servic
         if not layout.cluster.exists:
             say("cli.up.making_database")
         layout.cluster.initialise()
-        return _supervise(layout, environ, variables, services, gateway)
+        return _supervise(layout, environ, variables, services, gateway, config.values.audit_months)
 
 
 def _supervise(
@@ -58,13 +58,14 @@ def _supervise(
     variables: int | None,
     services: Sequence[Service],
     gateway: GatewaySettings,
+    audit_months: int,
 ) -> int:
     supervisor = Supervisor(layout.logs, _told)
     try:
         supervisor.start(postgres_program(layout))
         # While Postgres starts; what is imported here, all children share.
         _prepare_imports(services)
-        supervisor.run_to_end(database_program(layout))
+        supervisor.run_to_end(database_program(layout, audit_months=audit_months))
         for service in services:
             own = variables if service.name == "orchestrator" else None
             told = environ | {

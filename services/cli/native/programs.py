@@ -55,8 +55,13 @@ def postgres_program(layout: Layout) -> Program:
     return Program(POSTGRES, main, reports=False, stop_signal=signal.SIGINT)
 
 
-def database_program(layout: Layout) -> Program:
-    """Waits for Postgres, makes roles and database, and brings the schema up to date."""
+def database_program(layout: Layout, *, audit_months: int) -> Program:
+    """Waits for Postgres, makes roles and database, and brings the schema up to date.
+
+    Args:
+        layout: Whose database.
+        audit_months: Full months of the audit trail to keep.
+    """
 
     def main(report: Report) -> int:
         try:
@@ -66,6 +71,7 @@ def database_program(layout: Layout) -> Program:
             migrate(
                 cluster.url("crew_owner"),
                 before_change=lambda change: dump_before(change, cluster.url("crew_owner"), layout.backups),
+                audit_months=audit_months,
             )
         except StartError as error:
             report.refused(error.text(language()))

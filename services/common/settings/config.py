@@ -171,7 +171,8 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+# USD; the upper bound is what the database keeps with its digits.
+Money = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 Route = Annotated[str, AfterValidator(_route)]
 # A list in YAML arrives as list; only a tuple can be frozen.
 Names = Annotated[tuple[str, ...], Field(strict=False)]
@@ -184,19 +185,27 @@ class Price(_Strict):
     input: Money
     output: Money
     cached_input: Money | None = None
+    # The most tokens a reply has; an estimated charge is never above it times the price.
+    max_output_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
 
 
 class AgentBudget(_Strict):
-    """Most that may be spent, in USD; None is no limit."""
+    """Most that may be spent, in USD; None is no limit, 0 lets no model be asked."""
 
     day: Money | None = None
     month: Money | None = None
 
 
-class Budgets(_Strict):
-    """Budgets of the crew, of agents by id and of schedules by id (FLD-016)."""
+class CrewBudget(AgentBudget):
+    """The crew's own: five dollars a day unless another amount, or ``null``, is written."""
 
-    crew: AgentBudget = AgentBudget(day=5.0)
+    day: Money | None = 5.0
+
+
+class Budgets(_Strict):
+    """Budgets of the crew, of agents by id and of schedules by ``<agent>/<schedule>`` (FLD-016)."""
+
+    crew: CrewBudget = CrewBudget()
     agents: Mapping[str, AgentBudget] = Field(default_factory=dict)
     schedules: Mapping[str, AgentBudget] = Field(default_factory=dict)
 
@@ -237,6 +246,10 @@ class CrewConfig(_Strict):
     keep_days: Annotated[int, Field(ge=1, le=36_500), FromEnvironment("MY_AGENT_KEEP_DAYS", whole_number)] = (
         90
     )
+    # Full months of the audit trail kept beside the one at hand (FLD-052).
+    audit_months: Annotated[
+        int, Field(ge=1, le=1_200), FromEnvironment("MY_AGENT_AUDIT_MONTHS", whole_number)
+    ] = 24
     shell_ask_patterns: Annotated[
         Names, FromEnvironment("MY_AGENT_SHELL_ASK_PATTERNS", pattern_list, empty_counts=True)
     ] = DEFAULT_ASK_PATTERNS
@@ -264,6 +277,11 @@ class CrewConfig(_Strict):
     ] = True
     # By route, ``provider:model``.
     prices: Mapping[Route, Price] = Field(default_factory=dict)
+    # Tokens that fit into a model whose provider does not list them, by route; ``provider:*`` for all
+    # models of a provider (FLD-003).
+    context_tokens: Mapping[Route, Annotated[int, Field(ge=1_000, le=100_000_000)]] = Field(
+        default_factory=dict
+    )
     budgets: Budgets = Budgets()
     # Parent of the agents' workspaces where they are not kept in the home.
     workspaces_dir: Annotated[

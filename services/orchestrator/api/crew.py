@@ -16,7 +16,7 @@ from services.orchestrator.api.runs import stored_runs
 from services.orchestrator.store.pool import Database
 from services.orchestrator.turns import commands
 from services.orchestrator.turns.desk import TurnDesk
-from services.orchestrator.turns.stream import TurnStream
+from services.orchestrator.turns.peers import WatchedTurn
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Events = AsyncIterator[events_pb2.TurnEvent]
@@ -62,10 +62,10 @@ class CrewServicer(crew_pb2_grpc.CrewServicer):
     async def Watch(self, request: pb.WatchRequest, context: Context) -> Events:
         """The running turn; with `wait`, the next one when none runs (GTW-272)."""
         conversation_id = id_of("conversation", request.conversation_id)
-        stream: TurnStream | None = await self._desk.watch(conversation_id)
+        stream: WatchedTurn | None = await self._desk.watch(conversation_id)
         await context.send_initial_metadata(())
         if stream is None and request.wait:
-            stream = await self._desk.streams.wait(conversation_id)
+            stream = await self._desk.next_turn(conversation_id)
         if stream is not None:
             async for event in stream.events():
                 yield event

@@ -1,4 +1,4 @@
-"""The service crew.v1.Stats: what tools do, in figures."""
+"""The service crew.v1.Stats: what tools and prompts do, in figures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crew.v1 import stats_pb2_grpc
 
 from services.common.errors import Invalid
 from services.orchestrator.calls.metrics import ToolMetrics
-from services.orchestrator.store import tool_use
+from services.orchestrator.store import prompt_use, tool_use
 from services.orchestrator.store.pool import Database
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -29,9 +29,7 @@ class StatsServicer(stats_pb2_grpc.StatsServicer):
 
     async def Tools(self, request: pb.ToolStatsRequest, context: Context) -> pb.ToolStatsReply:
         """Use, failures and misleading descriptions of the last days (PIP-111, PIP-154)."""
-        days = request.days if request.HasField("days") else _DAYS
-        if not 1 <= days <= _MOST_DAYS:
-            raise Invalid("BAD_DAYS", "error.audit.bad_days", most=_MOST_DAYS)
+        days = _days(request)
         async with self._database.snapshot() as connection:
             uses = await tool_use.uses(connection, days)
             descriptions = await tool_use.description_faults(connection, days)
@@ -41,9 +39,34 @@ class StatsServicer(stats_pb2_grpc.StatsServicer):
             descriptions=[_description(faults) for faults in descriptions],
         )
 
+    async def Prompts(self, request: pb.PromptStatsRequest, context: Context) -> pb.PromptStatsReply:
+        """What was cached of each agent's prompts, and what moved in them (FLD-012)."""
+        days = _days(request)
+        async with self._database.snapshot() as connection:
+            uses = await prompt_use.uses(connection, days)
+        return pb.PromptStatsReply(days=days, uses=[_prompts(use) for use in uses])
+
     async def Metrics(self, request: pb.MetricsRequest, context: Context) -> pb.MetricsReply:
         """The counters as they are; costs no query."""
         return pb.MetricsReply(text=self._metrics.text(), content_type=self._metrics.content_type)
+
+
+def _days(request: pb.ToolStatsRequest | pb.PromptStatsRequest) -> int:
+    days = request.days if request.HasField("days") else _DAYS
+    if not 1 <= days <= _MOST_DAYS:
+        raise Invalid("BAD_DAYS", "error.audit.bad_days", most=_MOST_DAYS)
+    return days
+
+
+def _prompts(use: prompt_use.PromptUse) -> pb.PromptUse:
+    return pb.PromptUse(
+        agent_id=use.agent_id,
+        calls=use.calls,
+        prompt_tokens=use.prompt_tokens,
+        cached_tokens=use.cached_tokens,
+        moved=_counts(use.moved),
+        compactions=use.compactions,
+    )
 
 
 def _use(use: tool_use.ToolUse) -> pb.ToolUse:

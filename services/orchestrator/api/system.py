@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import grpc.aio
@@ -16,18 +17,16 @@ from services.common.wording import Catalogue, Locale
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls.registry import ToolRegistry
 from services.orchestrator.hosts.contract import HostState
+from services.orchestrator.hosts.own import OWN_HOST
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
 from services.orchestrator.models.facade import RouteState as ModelRouteState
+from services.orchestrator.money.statistics import CachedStatistics
 from services.orchestrator.store import ledger, notifications
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.space import Space
 
 Context = grpc.aio.ServicerContext[Any, Any]
-
-
-# The tools that run in the orchestrator itself.
-OWN_HOST = "crew"
 
 
 class SystemServicer(system_pb2_grpc.SystemServicer):
@@ -46,6 +45,7 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
     ) -> None:
         self._settings = settings
         self._database = database
+        self._statistics = CachedStatistics(database, timezone=settings.config.values.timezone)
         self._agents = agents
         self._registry = registry
         self._models = models
@@ -118,9 +118,8 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         )
 
     async def Stats(self, request: pb.StatsRequest, context: Context) -> pb.StatsReply:
-        """The ledger added up in the person's days (TRN-330 to 332)."""
-        async with self._database.connection() as connection:
-            found = await ledger.statistics(connection, timezone=self._settings.config.values.timezone)
+        """The ledger added up in the person's days (TRN-330 to 333)."""
+        found = await self._statistics.now()
         return pb.StatsReply(
             days=[pb.DayStats(day=total.names[0], **_sums(total)) for total in found.days],
             models=[
@@ -134,6 +133,7 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
                 for agent, prompt, cached in found.cache_by_agent
             ],
             unknown_cache_calls=found.unknown_cache_calls,
+            timezone=self._settings.config.values.timezone,
         )
 
     async def _ask_hosts(self) -> None:
@@ -173,10 +173,6 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
 
 
 def _sums(total: ledger.Total) -> dict[str, Any]:
-    return {
-        "cost_usd": total.cost_usd,
-        "calls": total.calls,
-        "unknown_cost_calls": total.unknown_cost_calls,
-        "prompt_tokens": total.prompt_tokens,
-        "completion_tokens": total.completion_tokens,
-    }
+    sums = dataclasses.asdict(total)
+    del sums["names"]
+    return sums

@@ -10,12 +10,13 @@ from crew.v1 import events_pb2, turns_pb2_grpc
 from crew.v1 import turns_pb2 as pb
 
 from services.common.errors import Unavailable
+from services.common.rpc import caller_of
 from services.common.wording import Catalogue, Locale
 from services.orchestrator.access import principal_of
 from services.orchestrator.api.checks import id_of
 from services.orchestrator.turns import commands
 from services.orchestrator.turns.desk import TurnDesk
-from services.orchestrator.turns.stream import TurnStream
+from services.orchestrator.turns.peers import WatchedTurn
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Events = AsyncIterator[events_pb2.TurnEvent]
@@ -55,10 +56,21 @@ class TurnsServicer(turns_pb2_grpc.TurnsServicer):
         async for event in _accepted(stream, context, private=True):
             yield event
 
+    async def Continue(self, request: pb.ContinueTurnRequest, context: Context) -> Events:
+        """Go on with a reply that broke off; the answer is the new turn (FLD-013)."""
+        stream = await self._desk.go_on(id_of("conversation", request.conversation_id))
+        async for event in _accepted(stream, context):
+            yield event
+
     async def Watch(self, request: pb.WatchTurnRequest, context: Context) -> Events:
         """The running turn from its beginning, or from behind the last event seen (GTW-134, GTW-141)."""
         run_id, seq = _last_event(request)
-        stream = await self._desk.watch(id_of("conversation", request.conversation_id), last_run_id=run_id)
+        stream = await self._desk.watch(
+            id_of("conversation", request.conversation_id),
+            last_run_id=run_id,
+            # Another replica asks for what runs here.
+            here=caller_of() == "orchestrator",
+        )
         if stream is None:
             await context.send_initial_metadata((("http-status", "204"),))
             return
@@ -98,7 +110,7 @@ class TurnsServicer(turns_pb2_grpc.TurnsServicer):
         async for event in _accepted(stream, context):
             yield event
 
-    async def _joined(self, stream: TurnStream, conversation_id: str) -> pb.InboundReply:
+    async def _joined(self, stream: WatchedTurn, conversation_id: str) -> pb.InboundReply:
         """The turn's words in order, ending with the notice of how it ended (TRN-043)."""
         said: list[str] = []
         reply = pb.InboundReply(
@@ -135,7 +147,7 @@ class TurnsServicer(turns_pb2_grpc.TurnsServicer):
 
 
 async def _accepted(
-    stream: TurnStream, context: Context, *, after: int | None = None, private: bool = False
+    stream: WatchedTurn, context: Context, *, after: int | None = None, private: bool = False
 ) -> Events:
     """Say that the request stands, then send the events; a stream that moved elsewhere ends as such."""
     await context.send_initial_metadata((("http-status", "200"),))

@@ -23,7 +23,7 @@ from services.orchestrator.calls.arguments import Faulty, Fitted, digest, fit
 from services.orchestrator.calls.cards import draft
 from services.orchestrator.calls.closing import answered_by_person, close
 from services.orchestrator.calls.contract import ApprovalDraft, CallFault, CallOutcome, Scope
-from services.orchestrator.calls.hooks import BeforeCall, Hooks
+from services.orchestrator.calls.hooks import Hooks
 from services.orchestrator.calls.judging import decision_on, opinion_on, reviewed
 from services.orchestrator.calls.results import Ceiling, ResultMaker, failed
 from services.orchestrator.calls.review import ReviewRequest, rule_for
@@ -92,8 +92,12 @@ class Admissions:
                 about=fitted.parameters,
                 spec=held.spec,
             )
-        blocked = await self._hooks.ask_before(BeforeCall(scope, call, fitted.arguments))
-        if blocked is not None:
+        blocked = await self._hooks.ask_before(
+            scope, call, fitted, lambda text: fit(held.spec, text, scope.locale)
+        )
+        if isinstance(blocked, Fitted):
+            fitted = blocked
+        else:
             return self._refusal(
                 scope,
                 call,
@@ -137,7 +141,8 @@ class Admissions:
                     decision.verdict,
                     decision.rule,
                     decision.token,
-                    decision.target_state,
+                    # Bound to what a person saw (FLD-022). Nobody saw it: two edits at once both land.
+                    target_state="",
                     reviewed_by=second.by if second else "",
                 )
             case gate.Deny():

@@ -26,6 +26,9 @@ _LINES = ("first_line", "last_line", "total_lines")
 _REFUSALS: frozenset[GateVerdict] = frozenset({"refused", "denied", "expired"})
 # Of the details kept with a message.
 _MOST_DETAILS_CHARS = 1_000_000
+# Of one call's own money; what is above was not meant as a price or a count.
+_MOST_USD = 100_000.0
+_MOST_UNKNOWN_CALLS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ class ResultMaker:
             file_lines=_file_lines(result.details),
         )
         ok = not result.is_error
+        cost_usd, unknown_cost_calls = _paid(result)
         final = f"{prefix}{limited.text}{ending}"[: ceiling.chars]
         return CallOutcome(
             call=call,
@@ -117,8 +121,8 @@ class ResultMaker:
             outcome=result.outcome,
             ms=ms,
             arguments_json=arguments_json,
-            cost_usd=result.cost_usd,
-            unknown_cost_calls=result.unknown_cost_calls,
+            cost_usd=cost_usd,
+            unknown_cost_calls=unknown_cost_calls,
             details_json=self._details(result.details),
             shortened=limited.how,
             original_chars=limited.original_chars if limited.how else None,
@@ -200,3 +204,11 @@ def _clean(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_clean(inner) for inner in value]
     return value
+
+
+def _paid(result: ToolResult) -> tuple[float | None, int]:
+    """What a call says it cost; a host's word adds to what was spent and never takes from it."""
+    unknown = min(max(0, result.unknown_cost_calls), _MOST_UNKNOWN_CALLS)
+    if result.cost_usd is None or 0 <= result.cost_usd <= _MOST_USD:
+        return result.cost_usd, unknown
+    return None, max(1, unknown)

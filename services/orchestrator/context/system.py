@@ -22,13 +22,19 @@ class SystemPrompt:
     text: str
     # Characters before the date line.
     stable_chars: int
-    # A digest of each part before the date line, to say what moved between two calls (FLD-012).
-    parts: Mapping[str, bytes]
+    # Each part before the date line as it stands; "" for one that is left out.
+    parts: Mapping[str, str]
 
-    def moved_since(self, earlier: SystemPrompt) -> list[str]:
-        """Names of the parts that differ from an earlier call's."""
-        names = dict.fromkeys([*earlier.parts, *self.parts])
-        return [name for name in names if self.parts.get(name) != earlier.parts.get(name)]
+    @property
+    def digests(self) -> Mapping[str, str]:
+        """What is kept of the parts, to say what moved between two calls (FLD-012)."""
+        return {name: hashlib.sha256(part.encode()).hexdigest() for name, part in self.parts.items()}
+
+
+def moved_parts(earlier: Mapping[str, str], later: Mapping[str, str]) -> list[str]:
+    """Names of the parts whose digests differ between two calls."""
+    names = dict.fromkeys([*earlier, *later])
+    return [name for name in names if earlier.get(name) != later.get(name)]
 
 
 def system_prompt(
@@ -49,7 +55,7 @@ def system_prompt(
     return SystemPrompt(
         stable + words.text(locale, "prompt.today", date=today),
         len(stable),
-        {name: hashlib.sha256(part.encode()).digest() for name, part in parts.items()},
+        parts,
     )
 
 

@@ -67,11 +67,9 @@ class Assembly:
         """
         self._take_usage(chunk.get("usage"))
         self._take_usage(_mapping(chunk.get("x_groq")).get("usage"))
-        choices = chunk.get("choices")
-        if choices is None or choices == []:
+        choice = self._choice(chunk.get("choices"))
+        if choice is None:
             return
-        if not isinstance(choices, list) or not isinstance(choice := choices[0], Mapping):
-            raise MalformedChunk("choices")
         self._take_usage(choice.get("usage"))
         if isinstance(reason := choice.get("finish_reason"), str) and reason:
             self._finish = reason[:64]
@@ -113,6 +111,17 @@ class Assembly:
             opaque=self._opaque.text(origin, self._calls.extras),
             replaced_chars=self._text.replaced + replaced,
         )
+
+    def _choice(self, choices: object) -> Mapping[str, Any] | None:
+        """The part of the one reply that was asked for; a server may send others beside it."""
+        if choices is None or choices == []:
+            return None
+        if not isinstance(choices, list) or not all(isinstance(choice, Mapping) for choice in choices):
+            raise MalformedChunk("choices")
+        first: Mapping[str, Any] | None = next(
+            (choice for choice in choices if not choice.get("index")), None
+        )
+        return first
 
     def _take_delta(self, delta: Mapping[str, Any]) -> Iterator[Piece]:
         thought = self._opaque.feed(delta)

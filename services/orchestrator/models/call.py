@@ -32,7 +32,7 @@ from services.orchestrator.models.contract import (
 )
 from services.orchestrator.models.faults import AttemptFailed
 from services.orchestrator.models.health import RouteHealth
-from services.orchestrator.models.prices import cost_usd, read_usage
+from services.orchestrator.models.prices import Lengths, cost_of, read_usage
 from services.orchestrator.models.providers.base import Provider, RequestTooLarge
 
 RETRY_SECONDS = 2.0
@@ -48,12 +48,14 @@ class ModelCall:
 
     Args:
         routes: Those to ask, in order.
+        window: The tokens that fit into a route's model.
     """
 
     request: ModelRequest
     routes: Sequence[Route]
     providers: Mapping[str, Provider]
     config: ModelsConfig
+    window: Callable[[Route], int]
     health: RouteHealth
     clock: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
@@ -198,13 +200,21 @@ class ModelCall:
     def _reply(self, route: Route, provider: Provider, attempt: _Attempt) -> Reply:
         result = attempt.assembly.result(provider.origin(route.model))
         usage = read_usage(result.usage)
+        price = self.config.price(route)
+        lengths = Lengths(
+            sent=self.request.chars,
+            received=len(result.text) + sum(len(call.name) + len(call.arguments) for call in result.calls),
+            largest_output=(price and price.max_output_tokens) or self.window(route),
+        )
+        cost = cost_of(result.usage, usage, price, lengths)
         return Reply(
             text=result.text,
             calls=result.calls,
             finish_reason=result.finish_reason,
             route=route,
             usage=usage,
-            cost_usd=cost_usd(result.usage, usage, self.config.price(route)),
+            cost_usd=cost.usd,
+            cost_estimated=cost.estimated,
             first_token_ms=attempt.first_ms,
             ms=self._since(attempt.started),
             opaque=result.opaque,

@@ -8,8 +8,6 @@ from typing import Literal
 
 from services.orchestrator.models.contract import Route
 
-DEFAULT_CONTEXT_TOKENS = 128_000
-
 RoutesSource = Literal["env", "config", "default"]
 
 # Environment variables read here, keys and addresses alike.
@@ -29,6 +27,8 @@ class Price:
     output: float
     # None: as `input`.
     cached_input: float | None = None
+    # The most tokens a reply of the route has; bounds estimated charges. None: its window.
+    max_output_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class ModelsConfig:
     openrouter_provider_fallbacks: bool = True
     # The model ``*`` stands for all models of its provider.
     prices: Mapping[Route, Price] = field(default_factory=dict)
-    # Windows of routes whose provider does not tell them (FLD-003).
+    # Windows of routes whose provider does not tell them (FLD-003). ``*`` as in `prices`.
     context_tokens: Mapping[Route, int] = field(default_factory=dict)
     limits: Limits = Limits()
 
@@ -69,6 +69,10 @@ class ModelsConfig:
     def price(self, route: Route) -> Price | None:
         """The owner's own price of a route, given for it or for all models of its provider."""
         return self.prices.get(route) or self.prices.get(Route(route.provider, "*"))
+
+    def window(self, route: Route) -> int | None:
+        """The tokens that the owner gives for a route, or for all models of its provider."""
+        return self.context_tokens.get(route) or self.context_tokens.get(Route(route.provider, "*"))
 
     @property
     def secrets(self) -> Sequence[str]:

@@ -108,6 +108,13 @@ class ModelRequest:
     # cache marker for providers that cache on request (FLD-012). None: all of it.
     stable_system_chars: int | None = None
 
+    @property
+    def chars(self) -> int:
+        """Characters of everything that is sent, the schemas of tools apart."""
+        told = sum(len(tool.name) + len(tool.description) for tool in self.tools)
+        calls = sum(len(call.name) + len(call.arguments) for m in self.messages for call in m.tool_calls)
+        return len(self.system) + sum(len(message.content) for message in self.messages) + told + calls
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -201,6 +208,8 @@ class Reply:
     abandoned: Sequence[Route] = ()
     # Characters that no store or provider takes, written as U+FFFD (FLD-014).
     replaced_chars: int = 0
+    # The cost was worked out of the lengths of texts, since no tokens were reported (FLD-018).
+    cost_estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,9 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Literal
 
 from services.orchestrator.models.call import ModelCall
-from services.orchestrator.models.config import (
-    DEFAULT_CONTEXT_TOKENS,
-    KEY_NAMES,
-    ModelsConfig,
-    RoutesSource,
-)
+from services.orchestrator.models.config import KEY_NAMES, ModelsConfig, RoutesSource
 from services.orchestrator.models.contract import (
     Fault,
     ModelEvent,
@@ -28,14 +22,7 @@ from services.orchestrator.models.health import RouteHealth
 from services.orchestrator.models.providers.base import Provider
 from services.orchestrator.models.registry import make_providers
 from services.orchestrator.models.transport import make_client
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """How many tokens fit into a route's model, and who says so (FLD-003)."""
-
-    tokens: int
-    source: Literal["provider", "config", "default"]
+from services.orchestrator.models.windows import DEFAULT_CONTEXT_TOKENS, Window, Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +82,7 @@ class Models:
         )
         self._health = RouteHealth(clock)
         self._without_usage: set[str] = set()
-        self._windows: dict[Route, int] = {}
+        self._windows = Windows(clock)
         self._config = config
         self._providers = self._make_providers(config)
 
@@ -109,7 +96,7 @@ class Models:
         if (before.secrets, before.addresses) != (config.secrets, config.addresses):
             self._health.forget()
         if before.addresses != config.addresses:
-            self._windows.clear()
+            self._windows.forget()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Ask the routes of `request` and yield what comes; `Completed` is last.
@@ -130,6 +117,7 @@ class Models:
             routes=routes,
             providers=self._providers,
             config=self._config,
+            window=lambda route: self.window(route).tokens,
             health=self._health,
             clock=self._clock,
             sleep=self._sleep,
@@ -143,26 +131,30 @@ class Models:
         own = [route for route in dict.fromkeys(routes) if self._can_ask(route)]
         return own or [route for route in dict.fromkeys(self._config.routes) if self._can_ask(route)]
 
+    def next_asked(self, routes: Sequence[Route]) -> Route | None:
+        """The route that a call on `routes` would ask first now; None when none can be asked."""
+        usable = self.usable(routes)
+        return next(
+            (route for route in usable if not self._health.seconds_left(route)), next(iter(usable), None)
+        )
+
     def window(self, route: Route) -> Window:
         """How much fits into a route's model, as far as is known now (FLD-003)."""
-        if told := self._windows.get(route):
+        if told := self._windows.told(route):
             return Window(told, "provider")
-        if configured := self._config.context_tokens.get(route):
+        if configured := self._config.window(route):
             return Window(configured, "config")
         return Window(DEFAULT_CONTEXT_TOKENS, "default")
 
-    async def learn_windows(self, routes: Sequence[Route] = ()) -> None:
-        """Read the model lists of the providers of `routes` and of the crew's own; never fails.
+    async def windows(self, routes: Sequence[Route]) -> Mapping[Route, Window]:
+        """The windows of those of `routes` that can be asked, the crew's own when none can.
 
-        For the background, at the start and once a day: it asks the network.
+        Reads each provider's model list about once a day; never fails, and makes nobody wait for long.
         """
-        providers = self._providers
-        names = {route.provider for route in [*routes, *self._config.routes] if self._can_ask(route)}
-        asked = [providers[name] for name in sorted(names)]
-        lists = await asyncio.gather(*(provider.context_windows() for provider in asked))
-        if providers is self._providers:
-            for provider, windows in zip(asked, lists, strict=True):
-                self._windows |= {Route(provider.name, model): size for model, size in windows.items()}
+        usable = self.usable(routes)
+        names = dict.fromkeys(route.provider for route in usable)
+        await self._windows.learn([self._providers[name] for name in names])
+        return {route: self.window(route) for route in usable}
 
     def connections(self, routes: Sequence[Route] = ()) -> ModelConnections:
         """What Connections shows; holds no secret (TLS-398).
@@ -186,6 +178,7 @@ class Models:
 
     async def close(self) -> None:
         """Close all connections to providers."""
+        self._windows.forget()
         await self._client.aclose()
 
     def _make_providers(self, config: ModelsConfig) -> Mapping[str, Provider]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from services.orchestrator.models.config import Price
@@ -11,6 +12,9 @@ from services.orchestrator.models.contract import Usage
 # More than any real call; what is above was not meant as a count or a price.
 _MOST_TOKENS = 1_000_000_000
 _MOST_USD = 100_000.0
+# Prices are written for so many tokens.
+_MILLION = 1_000_000
+_CHARS_A_TOKEN = 3
 
 
 def read_usage(reported: Mapping[str, Any]) -> Usage:
@@ -28,29 +32,62 @@ def read_usage(reported: Mapping[str, Any]) -> Usage:
     )
 
 
-def cost_usd(reported: Mapping[str, Any], usage: Usage, own: Price | None) -> float | None:
-    """The price of a call in USD; None when nobody says.
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a call cost in USD; None: nobody says."""
+
+    usd: float | None
+    # Worked out of the lengths of texts (FLD-018).
+    estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """What an estimate is made of: characters of the request and of the reply."""
+
+    sent: int
+    received: int
+    # The most tokens a reply of the route can have.
+    largest_output: int
+
+
+def cost_of(reported: Mapping[str, Any], usage: Usage, own: Price | None, lengths: Lengths) -> Cost:
+    """The price of a call: what the provider says, else the owner's price of the tokens.
+
+    Where the owner has a price and the server reports no tokens, the tokens are estimated as a third of
+    the characters; such a charge is never above the route's largest output times its price (FLD-018).
 
     Args:
         reported: The provider's ``usage`` object; empty when there was none.
         usage: The same, read.
         own: The owner's price of the route.
+        lengths: For an estimate.
     """
     said = _amount(reported.get("cost"))
     if said is not None:
         # With a key of the owner's own behind the provider, `cost` is the provider's fee alone.
         upstream = _amount(_section(reported, "cost_details").get("upstream_inference_cost"))
-        return said + (upstream or 0.0) if reported.get("is_byok") is True else said
+        return Cost(said + (upstream or 0.0) if reported.get("is_byok") is True else said)
     if own is None:
-        return None
+        return Cost(None)
     if own.input == own.output == 0 and not own.cached_input:
-        return 0.0
-    if usage.prompt_tokens is None or usage.completion_tokens is None:
-        return None
-    cached = min(usage.cached_tokens or 0, usage.prompt_tokens)
+        return Cost(0.0)
+    prompt, completion = usage.prompt_tokens, usage.completion_tokens
+    if prompt is not None and completion is not None:
+        return Cost(_priced(own, prompt, min(usage.cached_tokens or 0, prompt), completion))
+    guess = _priced(
+        own,
+        -(-lengths.sent // _CHARS_A_TOKEN) if prompt is None else prompt,
+        0,
+        -(-lengths.received // _CHARS_A_TOKEN) if completion is None else completion,
+    )
+    most = lengths.largest_output * max(own.input, own.output) / _MILLION
+    return Cost(min(guess, most), estimated=True)
+
+
+def _priced(own: Price, prompt: int, cached: int, completion: int) -> float:
     cached_price = own.input if own.cached_input is None else own.cached_input
-    fresh = usage.prompt_tokens - cached
-    return (fresh * own.input + cached * cached_price + usage.completion_tokens * own.output) / 1_000_000
+    return ((prompt - cached) * own.input + cached * cached_price + completion * own.output) / _MILLION
 
 
 def _section(reported: Mapping[str, Any], *names: str) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterator
 
 import httpx
@@ -41,11 +42,20 @@ class _Bounded(httpx.AsyncByteStream):
         self._left = limit
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        beginning: bytes | None = b""
         async for data in self._inner:
             self._left -= len(data)
             if self._left < 0:
                 raise ReplyTooLong("response body over the limit")
+            if beginning is not None:
+                beginning += data
+                if len(beginning) < len(BOM_UTF8) and BOM_UTF8.startswith(beginning):
+                    continue
+                # A stream of events may begin with a byte order mark, which belongs to no line of it.
+                data, beginning = beginning.removeprefix(BOM_UTF8), None
             yield data
+        if beginning:
+            yield beginning
         # Some servers leave out the blank line that ends the last event of a stream.
         yield b"\n\n"
 

@@ -92,6 +92,17 @@ async def get(connection: Connection, approval_id: str) -> Approval | None:
     return _approval(row) if row else None
 
 
+async def last_status(connection: Connection, run_id: str, kind: ApprovalKind) -> ApprovalStatus | None:
+    """What became of the newest request of a kind in a run; None when there was none."""
+    cursor = await connection.execute(
+        "select status from approvals where run_id = %s and kind = %s order by created_at desc limit 1",
+        (run_id, kind),
+    )
+    row = await cursor.fetchone()
+    status: ApprovalStatus | None = row["status"] if row else None
+    return status
+
+
 async def pending(connection: Connection, conversation_id: str) -> Approval | None:
     """The request that waits in a conversation, or None."""
     cursor = await connection.execute(
@@ -134,7 +145,10 @@ async def of_calls(
 ) -> dict[str, Approval]:
     """The requests made for these calls, by call id."""
     cursor = await connection.execute(
-        f"select {_COLUMNS} from approvals where conversation_id = %s and tool_call_id = any(%s)",  # noqa: S608 - constant columns
+        f"""
+        select {_COLUMNS} from approvals where conversation_id = %s and tool_call_id = any(%s)
+        order by created_at, id
+        """,  # noqa: S608 - constant columns
         (conversation_id, list(call_ids)),
     )
     found = [_approval(row) for row in await cursor.fetchall()]

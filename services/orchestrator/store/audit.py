@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Literal
+from typing import Any, Literal
+
+import orjson
 
 from services.orchestrator.store.pool import Connection, Row
 
@@ -53,6 +55,18 @@ class CallEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class NewEntry:
+    """An entry before it has a place in the trail."""
+
+    event: Event
+    call: AuditedCall
+    allowed_by: str
+    rule: str = ""
+    decided_by: str | None = None
+    end: CallEnd | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Position:
     """Where an entry stands in the trail."""
 
@@ -89,54 +103,29 @@ class Wanted:
     before: Position | None = None
 
 
-async def record(
-    connection: Connection,
-    event: Event,
-    call: AuditedCall,
-    *,
-    allowed_by: str,
-    rule: str = "",
-    decided_by: str | None = None,
-    end: CallEnd | None = None,
-) -> None:
-    """Add an entry. `allowed` is committed before the effect begins (I1)."""
+async def record(connection: Connection, entries: Sequence[NewEntry]) -> None:
+    """Add entries, in order.
+
+    `allowed` of a call that may change something is committed before the effect begins (I1).
+    """
+    if not entries:
+        return
     await connection.execute(
         """
         insert into audit.calls (event, agent_id, conversation_id, run_id, call_id, tool, arguments_sha256,
             arguments_short, effect, command, target, bytes_in, trace_id, reviewed_by, allowed_by, rule,
             decided_by, ok, ms, outcome, fault, about, absent, exit_code, bytes_out)
-        values (%(event)s, %(agent)s, %(conversation)s, %(run)s, %(call)s, %(tool)s, %(sha256)s,
-            %(short)s, %(effect)s, %(command)s, %(target)s, %(bytes_in)s, %(trace)s, %(reviewed_by)s,
-            %(allowed_by)s, %(rule)s, %(decided_by)s, %(ok)s, %(ms)s, %(outcome)s, %(fault)s,
-            %(about)s, %(absent)s, %(exit_code)s, %(bytes_out)s)
+        select event, agent_id, conversation_id, run_id, call_id, tool, decode(arguments_sha256, 'hex'),
+            arguments_short, effect, command, target, bytes_in, trace_id, reviewed_by, allowed_by, rule,
+            decided_by, ok, ms, outcome, fault, about, absent, exit_code, bytes_out
+        from json_to_recordset(%s::json) as e(n integer, event text, agent_id text, conversation_id uuid,
+            run_id uuid, call_id text, tool text, arguments_sha256 text, arguments_short text, effect text,
+            command text, target text, bytes_in bigint, trace_id text, reviewed_by text, allowed_by text,
+            rule text, decided_by text, ok boolean, ms bigint, outcome text, fault text, about text[],
+            absent boolean, exit_code integer, bytes_out bigint)
+        order by n
         """,
-        {
-            "event": event,
-            "agent": call.agent_id,
-            "conversation": call.conversation_id,
-            "run": call.run_id,
-            "call": call.call_id,
-            "tool": call.tool,
-            "sha256": call.arguments_sha256,
-            "short": call.arguments_short,
-            "effect": call.effect,
-            "command": call.command,
-            "target": call.target,
-            "bytes_in": call.bytes_in,
-            "trace": call.trace_id,
-            "reviewed_by": call.reviewed_by,
-            "allowed_by": allowed_by,
-            "rule": rule,
-            "decided_by": decided_by,
-            "ok": end.ok if end else None,
-            "ms": end.ms if end else None,
-            "outcome": end.outcome if end else None,
-            "fault": end.fault if end else "",
-            "about": list(end.about) if end else [],
-            "absent": end.absent if end else False,
-            "exit_code": end.exit_code if end else None,
-            "bytes_out": end.bytes_out if end else None,
-        },
+        (orjson.dumps([_fields(n, entry) for n, entry in enumerate(entries)]).decode(),),
     )
 
 
@@ -190,6 +179,38 @@ async def newest(connection: Connection, wanted: Wanted, *, timezone: str, limit
         },
     )
     return [_entry(row) for row in await cursor.fetchall()]
+
+
+def _fields(n: int, entry: NewEntry) -> dict[str, Any]:
+    call, end = entry.call, entry.end
+    return {
+        "n": n,
+        "event": entry.event,
+        "agent_id": call.agent_id,
+        "conversation_id": call.conversation_id,
+        "run_id": call.run_id,
+        "call_id": call.call_id,
+        "tool": call.tool,
+        "arguments_sha256": call.arguments_sha256.hex(),
+        "arguments_short": call.arguments_short,
+        "effect": call.effect,
+        "command": call.command,
+        "target": call.target,
+        "bytes_in": call.bytes_in,
+        "trace_id": call.trace_id,
+        "reviewed_by": call.reviewed_by,
+        "allowed_by": entry.allowed_by,
+        "rule": entry.rule,
+        "decided_by": entry.decided_by,
+        "ok": end.ok if end else None,
+        "ms": end.ms if end else None,
+        "outcome": end.outcome if end else None,
+        "fault": end.fault if end else "",
+        "about": list(end.about) if end else [],
+        "absent": end.absent if end else False,
+        "exit_code": end.exit_code if end else None,
+        "bytes_out": end.bytes_out if end else None,
+    }
 
 
 def _containing(text: str) -> str:

@@ -7,6 +7,7 @@ from datetime import date
 from typing import Any
 from uuid import uuid4
 
+from services.orchestrator.store import ledger, shares
 from services.orchestrator.store.pool import Connection, Row
 from services.orchestrator.store.records import Conversation
 
@@ -142,7 +143,9 @@ async def title_if_unnamed(connection: Connection, conversation_id: str, title: 
 
 
 async def delete(connection: Connection, conversation_id: str) -> bool:
-    """Remove the conversation with everything that hangs on it (TRN-017)."""
+    """Remove the conversation with everything that hangs on it (TRN-017); what it cost stays counted."""
+    await shares.settle(connection, conversation_id)
+    await ledger.keep_turns_of(connection, conversation_id)
     cursor = await connection.execute("delete from conversations where id = %s", (conversation_id,))
     return cursor.rowcount == 1
 

@@ -27,14 +27,37 @@ class Instance:
         self._connection = connection
 
     @classmethod
-    async def register(cls, database: Database) -> Instance:
-        """Take a number and its lock."""
+    async def register(cls, database: Database, address: str = "") -> Instance:
+        """Take a number and its lock.
+
+        Args:
+            database: Shared by all orchestrators.
+            address: Where the others reach this process; empty when they do not.
+        """
         connection = await database.dedicated()
         cursor = await connection.execute("select nextval('instance_numbers')::int as number")
         row = await cursor.fetchone()
         assert row is not None
         number = int(row["number"])
         await connection.execute("select pg_advisory_lock(%s, %s)", (INSTANCE_LOCK, number))
+        # The sequence starts anew some day: a row of that number is a dead one's.
+        await connection.execute(
+            """
+            insert into orchestrators (instance, address) values (%s, %s)
+            on conflict (instance) do update set address = excluded.address, since = now()
+            """,
+            (number, address),
+        )
+        await connection.execute(
+            """
+            delete from orchestrators o where not exists (
+                select from pg_locks l
+                where l.locktype = 'advisory' and l.classid = %s and l.objid = o.instance and l.objsubid = 2
+                    and l.granted
+                    and l.database = (select oid from pg_database where datname = current_database()))
+            """,
+            (INSTANCE_LOCK,),
+        )
         return cls(number, connection)
 
     async def alive(self) -> bool:

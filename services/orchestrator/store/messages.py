@@ -15,8 +15,8 @@ from services.orchestrator.store.records import Author, Message, Role, StoredCal
 # JSON columns are read as text: parsing them would cost time and digits.
 _COLUMNS = """
     id, conversation_id, seq, role, author, content, tool_calls::text, tool_call_id, name, provider, model,
-    cost_usd::float8, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, is_error,
-    details::text, context::text, opaque::text, run_id, created_at
+    cost_usd::float8, cost_estimated, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
+    is_error, details::text, context::text, opaque::text, run_id, opens_turn, created_at
 """
 
 # Of the newest calls of one conversation whose outcome is not known; a turn asks for them at each step.
@@ -37,6 +37,7 @@ class NewMessage:
     provider: str | None = None
     model: str | None = None
     cost_usd: float | None = None
+    cost_estimated: bool = False
     usage: Usage = field(default_factory=Usage)
     is_error: bool = False
     details: str | None = None
@@ -45,6 +46,8 @@ class NewMessage:
     # Of the call that a tool message answers.
     outcome: Outcome | None = None
     arguments_sha256: bytes | None = None
+    # The first message of a turn: turns are numbered by these.
+    opens_turn: bool = False
 
 
 async def append(
@@ -62,54 +65,39 @@ async def append(
         return []
     cursor = await connection.execute(
         """
-        update conversations
-        set last_seq = last_seq + %(count)s, updated_at = case when %(touch)s then now() else updated_at end
-        where id = %(id)s returning last_seq
-        """,
-        {"count": len(messages), "touch": touch, "id": conversation_id},
-    )
-    row = await cursor.fetchone()
-    assert row is not None, "the caller holds the conversation"
-    first = row["last_seq"] - len(messages) + 1
-    appended = []
-    for seq, message in enumerate(messages, first):
-        cursor = await connection.execute(
-            f"""
-            insert into messages (conversation_id, seq, role, author, content, tool_calls, tool_call_id, name,
-                provider, model, cost_usd, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens,
-                is_error, details, context, opaque, run_id, outcome, arguments_sha256)
-            values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-            returning {_COLUMNS}
-            """,  # noqa: S608 - constant columns
-            (
-                conversation_id,
-                seq,
-                message.role,
-                message.author,
-                message.content,
-                _calls_json(message.tool_calls),
-                message.tool_call_id,
-                message.name,
-                message.provider,
-                message.model,
-                message.cost_usd,
-                message.usage.prompt_tokens,
-                message.usage.completion_tokens,
-                message.usage.cached_tokens,
-                message.usage.reasoning_tokens,
-                message.is_error,
-                message.details,
-                message.context,
-                message.opaque,
-                message.run_id,
-                message.outcome,
-                message.arguments_sha256,
-            ),
+        with grown as (
+            update conversations
+            set last_seq = last_seq + %(count)s,
+                updated_at = case when %(touch)s then now() else updated_at end
+            where id = %(id)s returning last_seq - %(count)s as before
         )
-        inserted = await cursor.fetchone()
-        assert inserted is not None
-        appended.append(_message(inserted))
-    return appended
+        insert into messages (conversation_id, seq, role, author, content, tool_calls, tool_call_id, name,
+            provider, model, cost_usd, cost_estimated, prompt_tokens, completion_tokens, cached_tokens,
+            reasoning_tokens, is_error, details, context, opaque, run_id, outcome, arguments_sha256,
+            opens_turn)
+        select %(id)s, before + n, role, author, content, tool_calls::json, tool_call_id, name,
+            provider, model, cost_usd, cost_estimated, prompt_tokens, completion_tokens, cached_tokens,
+            reasoning_tokens, is_error, details::json, context::json, opaque::json, run_id, outcome,
+            decode(arguments_sha256, 'hex'), opens_turn
+        from grown, json_to_recordset(%(messages)s::json) as m(n integer, role text, author text,
+            content text, tool_calls text, tool_call_id text, name text, provider text, model text,
+            cost_usd numeric, cost_estimated boolean, prompt_tokens bigint, completion_tokens bigint,
+            cached_tokens bigint, reasoning_tokens bigint, is_error boolean,
+            details text, context text, opaque text, run_id uuid, outcome text,
+            arguments_sha256 text, opens_turn boolean)
+        order by n
+        returning id, seq, created_at
+        """,
+        {
+            "count": len(messages),
+            "touch": touch,
+            "id": conversation_id,
+            "messages": orjson.dumps([_fields(n, each) for n, each in enumerate(messages, 1)]).decode(),
+        },
+    )
+    places = sorted(await cursor.fetchall(), key=lambda row: row["seq"])
+    assert len(places) == len(messages), "the caller holds the conversation"
+    return [_appended(conversation_id, row, message) for row, message in zip(places, messages, strict=True)]
 
 
 async def log(connection: Connection, conversation_id: str) -> list[Message]:
@@ -166,9 +154,9 @@ async def copy_before(connection: Connection, source_id: str, target_id: str, be
         """
         with copied as (
             insert into messages (conversation_id, seq, role, author, content, tool_calls, tool_call_id, name,
-                model, is_error, details, context, opaque, created_at)
+                model, is_error, details, context, opaque, opens_turn, created_at)
             select %(target)s, row_number() over (order by seq), role, author, content, tool_calls,
-                tool_call_id, name, model, is_error, details, context, opaque, created_at
+                tool_call_id, name, model, is_error, details, context, opaque, opens_turn, created_at
             from messages where conversation_id = %(source)s and seq < %(before)s
             order by seq
             returning seq
@@ -184,6 +172,21 @@ async def last_seq(connection: Connection, conversation_id: str) -> int:
     cursor = await connection.execute("select last_seq from conversations where id = %s", (conversation_id,))
     row = await cursor.fetchone()
     return int(row["last_seq"]) if row else 0
+
+
+async def ends_in_part_of_a_reply(connection: Connection, conversation_id: str) -> bool:
+    """Whether the log ends with what a reply had said before it broke off: no provider has charged it."""
+    cursor = await connection.execute(
+        """
+        select m.role = 'assistant' and m.provider is null and m.tool_calls is null
+            and r.status in ('error', 'halted') as part
+        from messages m left join runs r on r.id = m.run_id
+        where m.conversation_id = %s order by m.seq desc limit 1
+        """,
+        (conversation_id,),
+    )
+    row = await cursor.fetchone()
+    return bool(row and row["part"])
 
 
 async def open_calls(connection: Connection, conversation_id: str) -> list[StoredCall]:
@@ -241,6 +244,62 @@ def open_among(log: Sequence[Message]) -> list[StoredCall]:
     return []
 
 
+def _fields(n: int, message: NewMessage) -> dict[str, Any]:
+    """A message as `append` hands it over; JSON columns travel as text, so that they stay as written."""
+    digest = message.arguments_sha256
+    return {
+        "n": n,
+        "role": message.role,
+        "author": message.author,
+        "content": message.content,
+        "tool_calls": _calls_json(message.tool_calls),
+        "tool_call_id": message.tool_call_id,
+        "name": message.name,
+        "provider": message.provider,
+        "model": message.model,
+        "cost_usd": message.cost_usd,
+        "cost_estimated": message.cost_estimated,
+        "prompt_tokens": message.usage.prompt_tokens,
+        "completion_tokens": message.usage.completion_tokens,
+        "cached_tokens": message.usage.cached_tokens,
+        "reasoning_tokens": message.usage.reasoning_tokens,
+        "is_error": message.is_error,
+        "details": message.details,
+        "context": message.context,
+        "opaque": message.opaque,
+        "run_id": message.run_id,
+        "outcome": message.outcome,
+        "arguments_sha256": digest.hex() if digest is not None else None,
+        "opens_turn": message.opens_turn,
+    }
+
+
+def _appended(conversation_id: str, row: Row, message: NewMessage) -> Message:
+    return Message(
+        id=row["id"],
+        conversation_id=conversation_id,
+        seq=row["seq"],
+        role=message.role,
+        author=message.author,
+        content=message.content,
+        created_at=row["created_at"],
+        run_id=message.run_id,
+        tool_calls=message.tool_calls,
+        tool_call_id=message.tool_call_id,
+        name=message.name,
+        provider=message.provider,
+        model=message.model,
+        cost_usd=message.cost_usd,
+        cost_estimated=message.cost_estimated,
+        usage=message.usage,
+        is_error=message.is_error,
+        details=message.details or "{}",
+        context=message.context,
+        opaque=message.opaque,
+        opens_turn=message.opens_turn,
+    )
+
+
 def _calls_json(calls: Sequence[StoredCall]) -> str | None:
     if not calls:
         return None
@@ -281,6 +340,7 @@ def _message(row: Row) -> Message:
         provider=row["provider"],
         model=row["model"],
         cost_usd=row["cost_usd"],
+        cost_estimated=row["cost_estimated"],
         usage=Usage(
             prompt_tokens=row["prompt_tokens"],
             completion_tokens=row["completion_tokens"],
@@ -291,4 +351,5 @@ def _message(row: Row) -> Message:
         details=row["details"] or "{}",
         context=row["context"],
         opaque=row["opaque"],
+        opens_turn=row["opens_turn"],
     )

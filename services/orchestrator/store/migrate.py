@@ -31,8 +31,8 @@ _FILE = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 # A killed migration's connection, and its lock, are noticed to be dead within this time.
 _SESSION = "-c client_connection_check_interval=1s -c timezone=UTC"
 
-# How many full months of the audit trail are kept beside the one at hand (FLD-052).
-AUDIT_MONTHS = 24
+# Longer than any trail is old.
+_ALL_MONTHS = 12_000
 # Partitions need the audit trail for themselves for a moment; a running crew is not made to wait longer.
 _LOCK_TIMEOUT = "5s"
 
@@ -99,11 +99,11 @@ def migrate(
     app_role: str = "crew_app",
     before_change: Callable[[SchemaChange], None] | None = None,
     folder: Path = MIGRATIONS,
-    audit_months: int = AUDIT_MONTHS,
+    audit_months: int | None = None,
 ) -> SchemaChange:
     """Apply what is missing; a second caller waits for the first and finds nothing to do.
 
-    At the end the months of the audit trail get their partitions, and old ones are dropped.
+    At the end the months of the audit trail get their partitions, and old ones are dropped if asked.
 
     Args:
         owner_url: Connection string of the role that owns the schema.
@@ -111,7 +111,7 @@ def migrate(
         before_change: Called under the lock before a database that holds something is changed: the
             place of the dump. When it raises, nothing is changed.
         folder: Where the files are.
-        audit_months: Full months of the audit trail to keep; at least 1.
+        audit_months: Full months of the audit trail to keep, at least 1; None keeps all of it.
 
     Raises:
         StartError: The schema is newer than this program, an applied file was changed, or a file
@@ -149,14 +149,14 @@ def schema_is_current(connection: psycopg.Connection[Any], folder: Path = MIGRAT
     return all(file.n in applied for file in files)
 
 
-def _keep_audit_months(connection: psycopg.Connection[Any], months: int) -> None:
+def _keep_audit_months(connection: psycopg.Connection[Any], months: int | None) -> None:
     """One partition a month; rows that find none go to the default one and are moved at the next start."""
     if connection.execute("select to_regproc('audit.keep_months')").fetchone() == (None,):
         return
     try:
         with connection.transaction():
             connection.execute("select set_config('lock_timeout', %s, true)", (_LOCK_TIMEOUT,))
-            connection.execute("select audit.keep_months(%s)", (months,))
+            connection.execute("select audit.keep_months(%s)", (_ALL_MONTHS if months is None else months,))
     except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
         log.warning("audit_months_not_kept", why="the audit trail is in use; the next start does it")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -40,19 +41,24 @@ class Database:
         url: Connection string of the role without rights over the schema.
         size: The most connections held at once.
         wait_seconds: How long a caller waits for a free connection.
+        timezone: IANA name of the zone in which the person's days are counted (TRN-003).
     """
 
-    def __init__(self, url: str, *, size: int = 12, wait_seconds: float = 10) -> None:
+    def __init__(self, url: str, *, size: int = 12, wait_seconds: float = 10, timezone: str = "UTC") -> None:
         self.url = url
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             url,
             connection_class=psycopg.AsyncConnection[Row],
-            kwargs={"row_factory": dict_row, "autocommit": True, "options": _SESSION},
+            kwargs={
+                "row_factory": dict_row,
+                "autocommit": True,
+                "options": f"{_SESSION} -c crew.timezone={timezone}",
+            },
             min_size=min(3, size),
             max_size=size,
             timeout=wait_seconds,
             reconnect_timeout=5,
-            check=AsyncConnectionPool.check_connection,
+            check=_check,
             open=False,
         )
 
@@ -116,6 +122,21 @@ class Database:
             self.url, autocommit=True, row_factory=dict_row, connect_timeout=5, options="-c timezone=UTC"
         )
         return connection
+
+
+async def _check(connection: Connection) -> None:
+    """Ask a connection of the pool whether it lives, when there is reason to doubt it.
+
+    A server that ended, crashed or cut the connection has left something to read on it, be it only the
+    end; a connection that nobody uses has nothing. So a living one costs no round trip.
+
+    Raises:
+        OperationalError: It is gone.
+    """
+    doubt = select.poll()
+    doubt.register(connection.fileno(), select.POLLIN)
+    if doubt.poll(0):
+        await AsyncConnectionPool.check_connection(connection)
 
 
 def database_unavailable() -> Unavailable:

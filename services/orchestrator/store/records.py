@@ -12,7 +12,8 @@ Role = Literal["user", "assistant", "tool"]
 Author = Literal["person", "agent", "tool", "system"]
 RunStatus = Literal["running", "awaiting_approval", "done", "halted", "error"]
 HaltReason = Literal["max_steps", "loop", "budget", "nested_calls", "errors", "time", "context"]
-ApprovalKind = Literal["tool", "question"]
+# "budget": whether to go on today although a budget is spent (FLD-016).
+ApprovalKind = Literal["tool", "question", "budget"]
 ApprovalStatus = Literal["pending", "approved", "denied", "expired", "answered"]
 QueueKind = Literal["follow_up", "steer"]
 # What a second model said of a call; "none": it gave no usable answer.
@@ -70,6 +71,8 @@ class Message:
     provider: str | None = None
     model: str | None = None
     cost_usd: float | None = None
+    # It was worked out of the lengths of texts (FLD-018).
+    cost_estimated: bool = False
     usage: Usage = Usage()
     is_error: bool = False
     # JSON text for the product; never told to a model.
@@ -78,6 +81,8 @@ class Message:
     context: str | None = None
     # What the provider that wrote it needs back (FLD-001): JSON text, never shown or logged.
     opaque: str | None = None
+    # The first message of a turn: turns are numbered by these.
+    opens_turn: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import orjson
+
 from services.orchestrator.store.pool import Connection, Row
 from services.orchestrator.store.records import RunStatus
 
-_COLUMNS = """
+COLUMNS = """
     id, n, conversation_id, agent_id, source, status, summary, after_seq, model_calls, cost_usd::float8,
-    unknown_cost_calls, recoveries, started_at, finished_at
+    unknown_cost_calls, recoveries, started_at, finished_at, seconds_left
 """
 
 
@@ -33,6 +35,9 @@ class Run:
     recoveries: int
     started_at: datetime
     finished_at: datetime | None
+    # How long it may be worked on while nobody attends it, from its next claim on; None: no limit
+    # (FLD-008). While it is worked on, the claim's end counts instead.
+    seconds_left: float | None
 
 
 async def create(
@@ -53,7 +58,7 @@ async def create(
         f"""
         insert into runs (id, conversation_id, agent_id, source, status, after_seq, model_calls, recoveries,
             recovered_from, seconds_left)
-        values (%s, %s, %s, %s, 'running', %s, %s, %s, %s, %s) returning {_COLUMNS}
+        values (%s, %s, %s, %s, 'running', %s, %s, %s, %s, %s) returning {COLUMNS}
         """,  # noqa: S608 - constant columns
         (
             run_id,
@@ -69,14 +74,14 @@ async def create(
     )
     row = await cursor.fetchone()
     assert row is not None
-    return _run(row)
+    return of_row(row)
 
 
 async def get(connection: Connection, run_id: str) -> Run | None:
     """The run, or None."""
-    cursor = await connection.execute(f"select {_COLUMNS} from runs where id = %s", (run_id,))  # noqa: S608 - constant columns
+    cursor = await connection.execute(f"select {COLUMNS} from runs where id = %s", (run_id,))  # noqa: S608 - constant columns
     row = await cursor.fetchone()
-    return _run(row) if row else None
+    return of_row(row) if row else None
 
 
 async def newest(
@@ -91,7 +96,7 @@ async def newest(
     """Runs, newest first, narrowed in the query; a conversation's include its children's (TRN-292)."""
     cursor = await connection.execute(
         f"""
-        select {_COLUMNS} from runs
+        select {COLUMNS} from runs
         where (%(agent)s::text is null or agent_id = %(agent)s)
             and (%(conversation)s::uuid is null or conversation_id = %(conversation)s
                  or source = 'delegate:' || %(conversation)s)
@@ -107,15 +112,15 @@ async def newest(
             "limit": limit,
         },
     )
-    return [_run(row) for row in await cursor.fetchall()]
+    return [of_row(row) for row in await cursor.fetchall()]
 
 
 async def unfinished(connection: Connection) -> list[Run]:
     """Runs that are running or wait for a person, oldest first."""
     cursor = await connection.execute(
-        f"select {_COLUMNS} from runs where status in ('running', 'awaiting_approval') order by n"  # noqa: S608 - constant columns
+        f"select {COLUMNS} from runs where status in ('running', 'awaiting_approval') order by n"  # noqa: S608 - constant columns
     )
-    return [_run(row) for row in await cursor.fetchall()]
+    return [of_row(row) for row in await cursor.fetchall()]
 
 
 async def add(
@@ -186,14 +191,25 @@ async def close_of_conversation(connection: Connection, conversation_id: str) ->
     return [str(row["id"]) for row in await cursor.fetchall()]
 
 
-async def put_step(connection: Connection, run_id: str, n: int, kind: str, body: str) -> None:
-    """Write a step, or what became of it. `body` is JSON text of a crew.v1.RunStep."""
+async def put_steps(connection: Connection, run_id: str, steps: Sequence[tuple[int, str, str]]) -> None:
+    """Write steps, or what became of them.
+
+    Args:
+        connection: To the database.
+        run_id: Whose steps.
+        steps: Number, kind and JSON text of a crew.v1.RunStep; each number once.
+    """
+    if not steps:
+        return
+    told = [{"n": n, "kind": kind, "body": body} for n, kind, body in steps]
     await connection.execute(
         """
-        insert into run_steps (run_id, n, kind, body) values (%s, %s, %s, %s)
+        insert into run_steps (run_id, n, kind, body)
+        select %s, n, kind, body::json
+        from json_to_recordset(%s::json) as s(n integer, kind text, body text)
         on conflict (run_id, n) do update set kind = excluded.kind, body = excluded.body
         """,
-        (run_id, n, kind, body),
+        (run_id, orjson.dumps(told).decode()),
     )
 
 
@@ -218,7 +234,8 @@ async def next_step(connection: Connection, run_id: str) -> int:
     return int(row["n"])
 
 
-def _run(row: Row) -> Run:
+def of_row(row: Row) -> Run:
+    """A run from its `COLUMNS`."""
     return Run(
         id=str(row["id"]),
         n=row["n"],
@@ -234,4 +251,5 @@ def _run(row: Row) -> Run:
         recoveries=row["recoveries"],
         started_at=row["started_at"],
         finished_at=row["finished_at"],
+        seconds_left=row["seconds_left"],
     )

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from services.orchestrator.store import runs
 from services.orchestrator.store.pool import Connection, Row
+from services.orchestrator.store.runs import Run
 
 LEASE_SECONDS = 15
 # How long past its time a turn may take to end its running call and store the results.
@@ -31,6 +33,96 @@ class Claim:
     conversation_id: str
     run_id: str
     epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a conversation stands, for whoever wants to begin a turn on it."""
+
+    # Of the run that works on it now.
+    running: str | None
+    # A person has to decide first.
+    awaits_decision: bool
+    # Messages wait in its queue.
+    queued: bool
+    # Number of its last message.
+    last_seq: int
+    # The log ends within a step: some of its calls may have no result.
+    within_step: bool
+
+
+async def standing(connection: Connection, conversation_id: str) -> Standing:
+    """How the conversation stands; it exists, and is locked if the answer is to last."""
+    cursor = await connection.execute(
+        """
+        select c.last_seq,
+            (select run_id from turns where conversation_id = c.id) as running,
+            exists (select from approvals where conversation_id = c.id and status = 'pending') as pending,
+            exists (select from queued_messages where conversation_id = c.id) as queued,
+            coalesce((select role = 'tool' or tool_calls is not null from messages
+                where conversation_id = c.id and seq = c.last_seq), false) as within_step
+        from conversations c where c.id = %s
+        """,
+        (conversation_id,),
+    )
+    row = await cursor.fetchone()
+    assert row is not None, "the caller holds the conversation"
+    running = str(row["running"]) if row["running"] else None
+    return Standing(running, row["pending"], row["queued"], row["last_seq"], row["within_step"])
+
+
+async def begin(
+    connection: Connection,
+    *,
+    run_id: str,
+    conversation_id: str,
+    agent_id: str,
+    source: str,
+    after_seq: int,
+    seconds_left: float | None,
+    instance: int,
+) -> tuple[Claim, Run] | None:
+    """Create a run and take the conversation for it, or None when somebody works on it.
+
+    Args:
+        connection: Inside a transaction, which is to be given up on None.
+        run_id: Of the new run.
+        conversation_id: Of the conversation.
+        agent_id: Whose turn it is.
+        source: Of the message that opens it.
+        after_seq: The last message before it.
+        seconds_left: How long it may be worked on while nobody attends it; None: no limit (FLD-008).
+        instance: Of the process that takes it.
+    """
+    cursor = await connection.execute(
+        f"""
+        with run as (
+            insert into runs (id, conversation_id, agent_id, source, status, after_seq, seconds_left)
+            values (%(run)s, %(conversation)s, %(agent)s, %(source)s, 'running', %(after)s, %(seconds)s)
+            returning {runs.COLUMNS}
+        ), claimed as (
+            insert into turns (conversation_id, run_id, instance, epoch, lease_until, ends_at)
+            select conversation_id, id, %(instance)s, nextval('turn_epochs'),
+                now() + make_interval(secs => %(lease)s), now() + make_interval(secs => seconds_left)
+            from run
+            on conflict (conversation_id) do nothing
+            returning epoch
+        )
+        select run.*, epoch from run, claimed
+        """,  # noqa: S608 - constant columns
+        {
+            "run": run_id,
+            "conversation": conversation_id,
+            "agent": agent_id,
+            "source": source,
+            "after": after_seq,
+            "seconds": seconds_left,
+            "instance": instance,
+            "lease": LEASE_SECONDS,
+        },
+    )
+    row = await cursor.fetchone()
+    return (Claim(conversation_id, run_id, row["epoch"]), runs.of_row(row)) if row else None
 
 
 async def claim(connection: Connection, conversation_id: str, run_id: str, instance: int) -> Claim | None:
@@ -76,8 +168,18 @@ async def release(connection: Connection, claim: Claim) -> None:
     Raises:
         ClaimLost: The claim does not stand any more.
     """
-    await hold(connection, claim)
-    await connection.execute("delete from turns where conversation_id = %s", (claim.conversation_id,))
+    cursor = await connection.execute(
+        """
+        with held as (
+            select t.conversation_id from conversations c join turns t on t.conversation_id = c.id
+            where c.id = %s and t.run_id = %s and t.epoch = %s for update of c, t
+        )
+        delete from turns t using held h where t.conversation_id = h.conversation_id
+        """,
+        (claim.conversation_id, claim.run_id, claim.epoch),
+    )
+    if cursor.rowcount != 1:
+        raise ClaimLost(claim.conversation_id)
 
 
 async def seconds_left(connection: Connection, claim: Claim) -> float | None:
@@ -112,6 +214,28 @@ async def running(connection: Connection, conversation_id: str) -> str | None:
     )
     row = await cursor.fetchone()
     return str(row["run_id"]) if row else None
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A turn that another orchestrator runs."""
+
+    run_id: str
+    # Where that one is reached.
+    address: str
+
+
+async def elsewhere(connection: Connection, conversation_id: str, instance: int) -> Elsewhere | None:
+    """The turn of a conversation that another orchestrator than `instance` runs, if it can be reached."""
+    cursor = await connection.execute(
+        """
+        select t.run_id, o.address from turns t join orchestrators o on o.instance = t.instance
+        where t.conversation_id = %s and t.instance <> %s and o.address <> ''
+        """,
+        (conversation_id, instance),
+    )
+    row = await cursor.fetchone()
+    return Elsewhere(str(row["run_id"]), row["address"]) if row else None
 
 
 async def running_among(connection: Connection, conversation_ids: list[str]) -> set[str]:

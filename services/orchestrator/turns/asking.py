@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from typing import Any, assert_never
@@ -12,8 +12,8 @@ from crew.v1 import conversations_pb2, events_pb2
 from services.common.times import utc_now
 from services.common.wording import Catalogue
 from services.orchestrator.calls.toolbox import Toolbox
-from services.orchestrator.context.prompt import assemble
-from services.orchestrator.context.texts import AgentTexts, read_texts
+from services.orchestrator.context.prompt import Prompt, assemble
+from services.orchestrator.context.texts import read_texts
 from services.orchestrator.models.contract import (
     CallDelta,
     Completed,
@@ -24,10 +24,13 @@ from services.orchestrator.models.contract import (
     Started,
     TextDelta,
     Thinking,
+    TooLargeForModel,
     ToolDeclaration,
 )
 from services.orchestrator.models.facade import Models
 from services.orchestrator.store.records import Message
+from services.orchestrator.turns.fitting import Fitting
+from services.orchestrator.turns.prompt_changes import PromptChanges
 from services.orchestrator.turns.streamed_calls import StreamedCalls
 from services.orchestrator.turns.turn import Turn
 from services.orchestrator.turns.writes import TurnWrites
@@ -40,6 +43,8 @@ class Asking:
 
     Args:
         models: The providers behind their routes.
+        fitting: Makes prompts fit into windows.
+        changes: Knows what the call before was told.
         writes: For steps of routes that were given up.
         catalogue: Sentences for what failed.
         view: A stored message as people and programs see it.
@@ -50,12 +55,16 @@ class Asking:
         self,
         *,
         models: Models,
+        fitting: Fitting,
+        changes: PromptChanges,
         writes: TurnWrites,
         catalogue: Catalogue,
         view: MessageView,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._models = models
+        self._fitting = fitting
+        self._changes = changes
         self._writes = writes
         self._catalogue = catalogue
         self._view = view
@@ -63,7 +72,7 @@ class Asking:
 
     async def ask(
         self, turn: Turn, toolbox: Toolbox, whole: Callable[[str, str], None] | None = None
-    ) -> Reply:
+    ) -> Reply | None:
         """Ask the turn's routes for the next reply.
 
         Args:
@@ -71,14 +80,42 @@ class Asking:
             toolbox: What the model is told of.
             whole: Told name and arguments of each call as soon as they are whole (PIP-101).
 
+        Returns:
+            None when the prompt was made smaller instead: the turn's limits are to be looked at again
+            before the call.
+
         Raises:
             ModelError: No whole reply came; nothing or part of it was shown.
+            NoRoom: The prompt cannot be made to fit.
         """
+        if turn.texts is None:
+            turn.texts = await read_texts(turn.agent)
+        prompt = assemble(
+            turn.agent,
+            toolbox.specs,
+            turn.log,
+            turn.locale,
+            self._clock(),
+            texts=turn.texts,
+            compaction=turn.compaction,
+        )
+        if await self._fitting.made_smaller(turn, prompt):
+            return None
+        try:
+            reply = await self._stream(turn, self._request(turn, toolbox, prompt), whole)
+        except TooLargeForModel as refused:
+            await self._refused(turn, refused)
+            await self._fitting.after_refusal(turn, prompt, refused)
+            return None
+        self._close_step(turn, reply, await self._changes.told(turn, prompt.system_prompt))
+        return reply
+
+    async def _stream(
+        self, turn: Turn, request: ModelRequest, whole: Callable[[str, str], None] | None
+    ) -> Reply:
         reply: Reply | None = None
         calls = StreamedCalls()
-        # Read before each call, so that an edited file counts at the next step (TRN-100).
-        texts = await read_texts(turn.agent)
-        async with aclosing(self._models.stream(self._request(turn, toolbox, texts))) as events:
+        async with aclosing(self._models.stream(request)) as events:
             async for event in events:
                 match event:
                     case TextDelta(text=text):
@@ -103,7 +140,6 @@ class Asking:
                     case _:
                         assert_never(event)
         assert reply is not None, "a stream of model events ends with Completed or raises"
-        self._close_step(turn, reply)
         return reply
 
     def said(self, turn: Turn, message: Message) -> None:
@@ -111,8 +147,8 @@ class Asking:
         whole = events_pb2.AssistantMessage(message=self._view(message))
         self._publish(turn, assistant_message=whole)
 
-    def _request(self, turn: Turn, toolbox: Toolbox, texts: AgentTexts) -> ModelRequest:
-        prompt = assemble(turn.agent, toolbox.specs, turn.log, turn.locale, self._clock(), texts=texts)
+    @staticmethod
+    def _request(turn: Turn, toolbox: Toolbox, prompt: Prompt) -> ModelRequest:
         return ModelRequest(
             routes=turn.routes,
             system=prompt.system,
@@ -137,17 +173,26 @@ class Asking:
         fallback = events_pb2.RouteFallback(route=str(event.route), error=error, next_route=following)
         self._publish(turn, route_fallback=fallback)
 
+    async def _refused(self, turn: Turn, refused: TooLargeForModel) -> None:
+        """Keep what the provider said of the prompt's size with the step that asked it."""
+        step = turn.model_step or turn.recorder.open("model", route=str(refused.route))
+        turn.recorder.close(step, error=refused.sentence(self._catalogue, turn.locale))
+        await self._writes.step(turn, step)
+        turn.model_step, turn.served_by = None, None
+
     @staticmethod
-    def _close_step(turn: Turn, reply: Reply) -> None:
+    def _close_step(turn: Turn, reply: Reply, moved: Sequence[str]) -> None:
         if turn.model_step is None:
             turn.model_step = turn.recorder.open("model", route=str(reply.route))
         usage = reply.usage
+        turn.model_step.moved.extend(moved)
         turn.recorder.close(
             turn.model_step,
             ms=reply.ms,
             route=str(reply.route),
             first_token_ms=reply.first_token_ms,
             cost_usd=reply.cost_usd,
+            cost_estimated=reply.cost_estimated or None,
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             cached_tokens=usage.cached_tokens,

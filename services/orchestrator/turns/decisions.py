@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from services.common.errors import Conflict, Invalid, NotFound
-from services.orchestrator.store import approvals, conversations, runs, turns
+from services.orchestrator.money.question import asked_about
+from services.orchestrator.store import approvals, conversations, runs, spending, turns
 from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.store.records import Approval, ApprovalStatus, Conversation
 from services.orchestrator.turns.views import always_allows
@@ -64,6 +65,8 @@ class Decisions:
             if approval.kind == "question":
                 raise Conflict("IS_QUESTION", "error.is_question")
             settled = await approvals.settle(connection, approval_id, status, decided_by=by)
+            if approval.kind == "budget":
+                await spending.answer(connection, asked_about(approval), go_on=approve, by=by)
             if approve and always and approval.may_always:
                 await conversations.grant(connection, approval.conversation_id, always_allows(approval))
             return await self._resume(connection, settled, conversation, instance)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,12 +15,13 @@ import structlog
 from crew.v1 import events_pb2
 
 from services.common.errors import NotFound
-from services.orchestrator.store import conversations, queue, runs
+from services.orchestrator.store import conversations, queue, runs, turns
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.decisions import Decided, Decisions
 from services.orchestrator.turns.inbound import Inbound, Joined, Opened
+from services.orchestrator.turns.peers import Peers, WatchedTurn
 from services.orchestrator.turns.runner import STOP_SECONDS, TurnRunner
 from services.orchestrator.turns.stream import Streams, TurnStream
 from services.orchestrator.turns.upkeep import Upkeep
@@ -27,6 +29,9 @@ from services.orchestrator.turns.upkeep import Upkeep
 T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
+
+# How soon a turn that begins in another replica is noticed by whoever waits for one.
+_LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,8 @@ class TurnDesk:
         decisions: Settles requests.
         runner: Drives the turns of this process.
         upkeep: Knows this process's instance and reaches the others.
-        streams: Where running turns are watched.
+        streams: Where turns that run here are watched.
+        peers: Where those of other replicas are.
         activity: Told of conversations that got a title.
         space: Whether there is room for a turn.
     """
@@ -61,6 +67,7 @@ class TurnDesk:
         runner: TurnRunner,
         upkeep: Upkeep,
         streams: Streams,
+        peers: Peers,
         activity: Activity,
         space: Space,
     ) -> None:
@@ -69,14 +76,15 @@ class TurnDesk:
         self._decisions = decisions
         self._runner = runner
         self._upkeep = upkeep
-        self.streams = streams
+        self._streams = streams
+        self._peers = peers
         self._activity = activity
         self._begun: set[asyncio.Task[Any]] = set()
         self._space = space
 
     async def send(
         self, conversation_id: str, text: str, *, source: str, request_id: str | None = None
-    ) -> TurnStream:
+    ) -> WatchedTurn:
         """Take a message in; the stream is the turn's, or holds one ``queued`` event.
 
         Raises:
@@ -86,7 +94,9 @@ class TurnDesk:
         self._space.require()
         return await self._to_its_end(self._send(conversation_id, text, source, request_id))
 
-    async def _send(self, conversation_id: str, text: str, source: str, request_id: str | None) -> TurnStream:
+    async def _send(
+        self, conversation_id: str, text: str, source: str, request_id: str | None
+    ) -> WatchedTurn:
         accepted = await self._inbound.send(
             conversation_id, text, source=source, request_id=request_id, instance=self._upkeep.instance
         )
@@ -99,9 +109,25 @@ class TurnDesk:
             case Joined(item=item):
                 queued = events_pb2.Queued(item_id=item.id, kind=item.kind, position=item.position)
                 return _single(conversation_id, "", events_pb2.TurnEvent(queued=queued))
-        if stream_of_run := self.streams.of_run(conversation_id, accepted.run_id):
+        if stream_of_run := self._streams.of_run(conversation_id, accepted.run_id):
             return stream_of_run
+        if (running := await self._elsewhere(conversation_id)) and running.run_id == accepted.run_id:
+            return running
         return await self._final(conversation_id, accepted.run_id)
+
+    async def go_on(self, conversation_id: str) -> TurnStream:
+        """Open a turn that goes on with a reply that broke off (FLD-013).
+
+        Raises:
+            StoreFull: There is no room.
+            CrewError: See `Inbound.go_on`.
+        """
+        self._space.require()
+        return await self._to_its_end(self._go_on(conversation_id))
+
+    async def _go_on(self, conversation_id: str) -> TurnStream:
+        opened = await self._inbound.go_on(conversation_id, instance=self._upkeep.instance)
+        return self._runner.start(opened.claim, opened.run, opened.conversation)
 
     async def conversation_for(
         self, *, agent_id: str | None, channel: str, conversation_id: str | None
@@ -117,8 +143,15 @@ class TurnDesk:
             conversation = await conversations.get(connection, conversation_id)
         return conversation.agent_id if conversation else ""
 
-    async def watch(self, conversation_id: str, *, last_run_id: str | None = None) -> TurnStream | None:
-        """The running turn's stream; the one just ended if the watcher had begun with it; else None.
+    async def watch(
+        self, conversation_id: str, *, last_run_id: str | None = None, here: bool = False
+    ) -> WatchedTurn | None:
+        """The running turn; the one just ended if the watcher had begun with it; else None.
+
+        Args:
+            conversation_id: Whose turn.
+            last_run_id: Of the run whose events the watcher saw last.
+            here: Only what runs in this process; so two replicas never ask each other in turns.
 
         Raises:
             NotFound: No such conversation.
@@ -126,9 +159,25 @@ class TurnDesk:
         async with self._database.connection() as connection:
             if await conversations.get(connection, conversation_id) is None:
                 raise NotFound("NO_CONVERSATION", "error.no_conversation", id=conversation_id)
-        if live := self.streams.live(conversation_id):
+        if live := self._streams.live(conversation_id):
             return live
-        return self.streams.of_run(conversation_id, last_run_id) if last_run_id else None
+        if last_run_id and (just_ended := self._streams.of_run(conversation_id, last_run_id)):
+            return just_ended
+        return None if here else await self._elsewhere(conversation_id)
+
+    async def next_turn(self, conversation_id: str) -> WatchedTurn:
+        """The turn that runs, or else the next one that begins, in whichever replica."""
+        while True:
+            if running := await self._elsewhere(conversation_id):
+                return running
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    return await self._streams.wait(conversation_id)
+
+    async def _elsewhere(self, conversation_id: str) -> WatchedTurn | None:
+        async with self._database.connection() as connection:
+            found = await turns.elsewhere(connection, conversation_id, self._upkeep.instance)
+        return self._peers.turn(found.address, conversation_id, found.run_id) if found else None
 
     async def stop(self, conversation_id: str) -> Stopped:
         """Empty the queue, then stop the turn, whoever runs it (TRN-088 to 091).

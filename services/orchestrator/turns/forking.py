@@ -8,7 +8,7 @@ from services.common.errors import Invalid, NotApplicable, NotFound
 from services.common.wording import Catalogue, Locale
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls import closing
-from services.orchestrator.store import conversations, messages
+from services.orchestrator.store import compactions, conversations, messages
 from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.store.records import Conversation, Message
 from services.orchestrator.turns.writes import closing_message
@@ -73,6 +73,7 @@ class Forking:
                 forked_from=source.id,
             )
             await messages.copy_before(connection, source.id, fork.id, cut.seq)
+            await compactions.copy_before(connection, source.id, fork.id, cut.seq)
             calls = await messages.open_calls(connection, fork.id)
             closed = [closing.close(call, "forked", self._locale) for call in calls]
             await messages.append(connection, fork.id, [closing_message(outcome, None) for outcome in closed])

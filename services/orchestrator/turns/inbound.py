@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
-from services.common.errors import Conflict, LimitReached, NotFound, Stale
+from services.common.errors import Conflict, LimitReached, NotApplicable, NotFound, Stale
 from services.common.storable import storable
 from services.common.times import day_in
-from services.common.wording import Locale
+from services.common.wording import Locale, load
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.agents.profile import MASTER_ID
 from services.orchestrator.calls import closing
@@ -22,7 +22,8 @@ from services.orchestrator.store import approvals, conversations, messages, queu
 from services.orchestrator.store.messages import NewMessage
 from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.store.queue import QUEUE_LIMIT, KnownRequest, QueuedItem
-from services.orchestrator.store.records import Conversation
+from services.orchestrator.store.records import Author, Conversation
+from services.orchestrator.store.turns import Standing
 from services.orchestrator.turns import commands
 from services.orchestrator.turns.attendance import attended
 from services.orchestrator.turns.writes import closing_message
@@ -107,11 +108,10 @@ class Inbound:
                 known := await queue.known_request(connection, conversation_id, request_id)
             ):
                 return await self._repeated(connection, conversation, known, digest)
-            if await approvals.pending(connection, conversation_id):
+            standing = await turns.standing(connection, conversation_id)
+            if standing.awaits_decision:
                 raise Conflict("AWAITING_APPROVAL", "error.awaiting_approval")
-            running = await turns.running(connection, conversation_id)
-            waiting = [] if running else await queue.waiting(connection, conversation_id)
-            if running or waiting:
+            if standing.running or standing.queued:
                 item = await queue.put(
                     connection, conversation_id, kind=spoken.kind, text=spoken.text, source=source
                 )
@@ -119,11 +119,11 @@ class Inbound:
                     raise LimitReached("QUEUE_FULL", "error.queue_full", limit=QUEUE_LIMIT)
                 if request_id is not None:
                     await queue.name_request(connection, conversation_id, request_id, digest, item_id=item.id)
-                if running:
+                if standing.running:
                     return Joined(conversation_id, conversation.agent_id, item)
                 # Messages were left waiting by a turn that ended badly: this one goes behind them.
-                return await self._open_from_queue(connection, conversation, instance)
-            opened = await self._open(connection, conversation, spoken.text, source, instance)
+                return await self._open_from_queue(connection, conversation, standing, instance)
+            opened = await self._open(connection, conversation, standing, spoken.text, source, instance)
             if request_id is not None:
                 await queue.name_request(
                     connection, conversation_id, request_id, digest, run_id=opened.run.id
@@ -134,14 +134,38 @@ class Inbound:
         """Open a turn for what waits in a conversation, if nothing forbids it (TRN-066, TRN-082)."""
         async with self._database.transaction() as connection:
             conversation = await conversations.lock(connection, conversation_id)
-            if (
-                conversation is None
-                or await turns.running(connection, conversation_id)
-                or await approvals.pending(connection, conversation_id)
-                or not await queue.waiting(connection, conversation_id)
-            ):
+            if conversation is None:
                 return None
-            return await self._open_from_queue(connection, conversation, instance)
+            standing = await turns.standing(connection, conversation_id)
+            if standing.running or standing.awaits_decision or not standing.queued:
+                return None
+            return await self._open_from_queue(connection, conversation, standing, instance)
+
+    async def go_on(self, conversation_id: str, *, instance: int) -> Opened:
+        """Open a turn that goes on with the reply in which the last one broke off (FLD-013).
+
+        It opens with a note of the loop: nobody said anything new.
+
+        Raises:
+            NotFound: No such conversation, or its agent is gone.
+            Conflict: A turn runs, or the conversation waits for a decision.
+            NotApplicable: The last turn did not end in the middle of a reply.
+        """
+        async with self._database.transaction() as connection:
+            conversation = await conversations.lock(connection, conversation_id)
+            if conversation is None:
+                raise NotFound("NO_CONVERSATION", "error.no_conversation", id=conversation_id)
+            standing = await turns.standing(connection, conversation_id)
+            if standing.awaits_decision:
+                raise Conflict("AWAITING_APPROVAL", "error.awaiting_approval")
+            if standing.running:
+                raise Conflict("BUSY", "error.busy")
+            if not await messages.ends_in_part_of_a_reply(connection, conversation_id):
+                raise NotApplicable("NOTHING_TO_CONTINUE", "error.nothing_to_continue")
+            note = load("orchestrator").text(self._locale, "prompt.turn.go_on")
+            return await self._open(
+                connection, conversation, standing, note, "chat", instance, author="system"
+            )
 
     async def conversation_for(
         self, *, agent_id: str | None, channel: str, conversation_id: str | None
@@ -188,50 +212,58 @@ class Inbound:
         return Repeated(conversation.id, conversation.agent_id, known.run_id)
 
     async def _open_from_queue(
-        self, connection: Connection, conversation: Conversation, instance: int
+        self, connection: Connection, conversation: Conversation, standing: Standing, instance: int
     ) -> Opened:
         items = await queue.take(connection, conversation.id)
         text = "\n\n".join(item.text for item in items)
-        opened = await self._open(connection, conversation, text, items[0].source, instance)
+        opened = await self._open(connection, conversation, standing, text, items[0].source, instance)
         await queue.requests_answered_by(
             connection, conversation.id, [item.id for item in items], opened.run.id
         )
         return opened
 
     async def _open(
-        self, connection: Connection, conversation: Conversation, text: str, source: str, instance: int
+        self,
+        connection: Connection,
+        conversation: Conversation,
+        standing: Standing,
+        text: str,
+        source: str,
+        instance: int,
+        *,
+        author: Author = "person",
     ) -> Opened:
         agent = self._agents.get(conversation.agent_id)
         if agent is None:
             raise NotFound("NO_AGENT", "error.no_agent", id=conversation.agent_id)
-        closed = await self._close_open_calls(connection, conversation.id)
+        closed = await self._close_open_calls(connection, conversation.id) if standing.within_step else []
         run_id = str(uuid4())
-        after_seq = await messages.last_seq(connection, conversation.id) + len(closed)
-        run = await runs.create(
+        begun = await turns.begin(
             connection,
             run_id=run_id,
             conversation_id=conversation.id,
             agent_id=conversation.agent_id,
             source=source,
-            after_seq=after_seq,
+            after_seq=standing.last_seq + len(closed),
             seconds_left=None if attended(source, conversation.autonomous) else agent.max_minutes * 60.0,
+            instance=instance,
         )
+        if begun is None:
+            raise Conflict("BUSY", "error.busy")
         await messages.append(
-            connection, conversation.id, [*closed, NewMessage("user", "person", text, run_id)]
+            connection,
+            conversation.id,
+            [*closed, NewMessage("user", author, text, run_id, opens_turn=author == "person")],
         )
         title = _title(text) if not conversation.title else ""
         if title and not await conversations.title_if_unnamed(connection, conversation.id, title):
             title = ""
-        claim = await turns.claim(connection, conversation.id, run_id, instance)
-        if claim is None:
-            raise Conflict("BUSY", "error.busy")
+        claim, run = begun
         return Opened(claim, run, conversation, title)
 
     async def _close_open_calls(self, connection: Connection, conversation_id: str) -> Sequence[NewMessage]:
         """Results for calls that an earlier turn left without one (TRN-142 to 144)."""
         calls = await messages.open_calls(connection, conversation_id)
-        if not calls:
-            return []
         decided = await approvals.of_calls(connection, conversation_id, [call.id for call in calls])
         outcomes = [closing.close_with_decision(call, decided.get(call.id), self._locale) for call in calls]
         return [closing_message(outcome, None) for outcome in outcomes]

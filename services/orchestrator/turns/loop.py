@@ -14,18 +14,15 @@ from services.orchestrator.calls.pipeline import CallPipeline
 from services.orchestrator.calls.registry import ToolRegistry
 from services.orchestrator.calls.review import Reviewer
 from services.orchestrator.calls.toolbox import Toolbox
-from services.orchestrator.models.contract import (
-    AllRoutesFailed,
-    BrokenOff,
-    Reply,
-    ReplyCall,
-    TooLargeForModel,
-)
+from services.orchestrator.models.contract import AllRoutesFailed, BrokenOff, Reply, ReplyCall
 from services.orchestrator.store import approvals, messages
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.records import Approval, StoredCall
+from services.orchestrator.turns.allowance import Allowance
 from services.orchestrator.turns.asking import Asking
+from services.orchestrator.turns.continuing import Continuing
 from services.orchestrator.turns.escalation import Escalation
+from services.orchestrator.turns.fitting import NoRoom
 from services.orchestrator.turns.observing import CallObserver
 from services.orchestrator.turns.reviews import TurnReviews
 from services.orchestrator.turns.sink import TurnSink
@@ -51,7 +48,9 @@ class TurnLoop:
         database: For what the loop reads.
         writes: For what it writes.
         asking: Makes model calls.
+        allowance: Whether there is money for another model call.
         escalation: Where a turn goes that is stuck.
+        continuing: What becomes of a reply that broke off.
         registry: Knows each agent's tools.
         pipeline: Takes calls through gate and host.
         catalogue: Sentences.
@@ -66,7 +65,9 @@ class TurnLoop:
         database: Database,
         writes: TurnWrites,
         asking: Asking,
+        allowance: Allowance,
         escalation: Escalation,
+        continuing: Continuing,
         registry: ToolRegistry,
         pipeline: CallPipeline,
         catalogue: Catalogue,
@@ -77,7 +78,9 @@ class TurnLoop:
         self._database = database
         self._writes = writes
         self._asking = asking
+        self._allowance = allowance
         self._escalation = escalation
+        self._continuing = continuing
         self._registry = registry
         self._pipeline = pipeline
         self._catalogue = catalogue
@@ -112,11 +115,11 @@ class TurnLoop:
         while True:
             if await self._writes.take_steers(turn):
                 turn.guard.restart()
-            if turn.conversation.over_budget and (await self._writes.reread(turn)).over_budget:
-                return Halted("budget")
             if turn.model_calls >= turn.agent.max_steps:
                 # Taken up after its last step, whose halt was not stored any more.
                 return Halted("max_steps")
+            if ending := await self._allowance.before_call(turn):
+                return ending
             reply = await self._ask(turn)
             if not isinstance(reply, Reply):
                 ending = reply
@@ -128,16 +131,18 @@ class TurnLoop:
                 return ending
 
     async def _ask(self, turn: Turn) -> Reply | Ending | None:
-        """The model's reply, or how the turn ends without one; None when it was handed over."""
+        """The model's reply, or how the turn ends without one; None when it is to be asked anew."""
         toolbox = await self._registry.toolbox(turn.agent, turn.locale)
         try:
             return await self._asking.ask(turn, toolbox, await self._foreseeing(turn, toolbox))
-        except TooLargeForModel as error:
-            sentence = error.sentence(self._catalogue, turn.locale)
-            await self._writes.cut_off(turn, Closing("halted", "context"), error.abandoned)
-            return Halted("context", sentence, closed=True)
+        except NoRoom as error:
+            if error.asked:
+                await self._writes.cut_off(turn, Closing("halted", "context"), error.abandoned)
+            return Halted("context", error.sentence, closed=error.asked)
         except (BrokenOff, AllRoutesFailed) as error:
             if isinstance(error, AllRoutesFailed) and await self._escalation.from_failure(turn, error):
+                return None
+            if isinstance(error, BrokenOff) and await self._continuing.from_break(turn, error):
                 return None
             sentence = error.sentence(self._catalogue, turn.locale)
             partial = error.partial_text if isinstance(error, BrokenOff) else ""
@@ -167,8 +172,9 @@ class TurnLoop:
         turn.model_calls += 1
         turn.shown, turn.served_by, turn.model_step = "", None, None
         if reply.text:
-            turn.said.append(reply.text)
+            turn.say(reply.text)
         self._asking.said(turn, message)
+        await self._allowance.charged(turn)
         return closed
 
     async def _words(self, turn: Turn, reply: Reply) -> Ending | None:

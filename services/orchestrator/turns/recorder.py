@@ -103,8 +103,8 @@ class RunRecorder:
 
     async def write(self, connection: Connection, *steps: runs_pb2.RunStep) -> None:
         """Store steps as they are now."""
-        for step in steps:
-            await runs.put_step(connection, self.run.id, step.index, step.kind, step_json(step))
+        told = {step.index: (step.index, step.kind, step_json(step)) for step in steps}
+        await runs.put_steps(connection, self.run.id, list(told.values()))
 
     def spent(self, cost_usd: float | None, unknown_calls: int) -> None:
         """Count money in what is shown."""

@@ -10,16 +10,18 @@ from dataclasses import dataclass
 import structlog
 from crew.v1 import runs_pb2
 
+from services.common.times import utc_now
 from services.orchestrator.agents.profile import ReviewRule
 from services.orchestrator.calls.review import Judgement, Reviewer, ReviewRequest, words
-from services.orchestrator.calls.review.contract import Seen, Spent
+from services.orchestrator.calls.review.contract import Seen
 from services.orchestrator.calls.toolbox import Toolbox
-from services.orchestrator.context.history import chat_messages
+from services.orchestrator.context.prompt import assemble
 from services.orchestrator.context.texts import read_texts
 from services.orchestrator.models.contract import Route, ToolDeclaration
-from services.orchestrator.store import conversations, ledger, messages, runs, turns
+from services.orchestrator.money.account import Account
+from services.orchestrator.store import conversations, messages, runs, turns
 from services.orchestrator.store.pool import Connection, Database
-from services.orchestrator.store.records import Message, StoredCall, Usage
+from services.orchestrator.store.records import Message, StoredCall
 from services.orchestrator.turns.turn import Turn
 
 # Reviews that are begun before the reply they are for is whole.
@@ -118,14 +120,24 @@ class TurnReviews:
 
     async def _judged(self, request: ReviewRequest, log: list[Message]) -> Judgement:
         turn = self._turn
-        policy = (await read_texts(turn.agent)).policy_for(turn.agent, turn.locale)
-        seen = Seen(policy)
+        # Those that the first model was asked with, where it has been asked.
+        texts = turn.texts or await read_texts(turn.agent)
+        seen = Seen(texts.policy_for(turn.agent, turn.locale))
         if request.rule.sees == "conversation":
-            declared = [
-                ToolDeclaration(spec.name, spec.description, spec.parameters) for spec in self.toolbox.specs
-            ]
-            seen = Seen(policy, chat_messages(_asked_with(log), turn.locale), declared)
-        return await self._reviewer.judge(request, seen, agent_id=turn.agent.id, locale=turn.locale)
+            specs = self.toolbox.specs
+            prompt = assemble(
+                turn.agent,
+                specs,
+                _asked_with(log),
+                turn.locale,
+                utc_now(),
+                texts=texts,
+                compaction=turn.compaction,
+            )
+            declared = [ToolDeclaration(spec.name, spec.description, spec.parameters) for spec in specs]
+            seen = Seen(seen.policy, prompt.messages, declared)
+        account = Account(turn.agent.id, turn.conversation_id, turn.run_id, turn.source)
+        return await self._reviewer.judge(request, seen, account, attended=turn.attended, locale=turn.locale)
 
     def _foreseen(self, task: asyncio.Task[None]) -> None:
         self._foreseeing.discard(task)
@@ -148,60 +160,31 @@ class TurnReviews:
         return [(each, _outcome(each)) for each in begun]
 
     async def _record(self, begun: _Begun, judgement: Judgement) -> None:
-        turn, spent = self._turn, judgement.spent
+        turn = self._turn
         turn.recorder.close(
             begun.step,
             ms=judgement.ms,
             verdict=judgement.verdict,
             text=words.said(judgement, turn.locale),
-            cost_usd=spent.cost_usd if spent else None,
-            prompt_tokens=spent.usage.prompt_tokens if spent else None,
-            completion_tokens=spent.usage.completion_tokens if spent else None,
+            cost_usd=judgement.cost_usd,
+            prompt_tokens=judgement.usage.prompt_tokens,
+            completion_tokens=judgement.usage.completion_tokens,
         )
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
             await turn.recorder.write(connection, begun.step)
-            total = await self._charge(connection, judgement)
-        if spent is not None and total is not None:
-            turn.recorder.spent(spent.cost_usd, _unknown(spent))
-            spent_usd, unknown_calls = total
-            turn.conversation = dataclasses.replace(
-                turn.conversation, spent_usd=spent_usd, unknown_cost_calls=unknown_calls
-            )
-
-    async def _charge(self, connection: Connection, judgement: Judgement) -> tuple[float, int] | None:
-        """Ledger, conversation and run (TRN-263, TRN-264); what the conversation has spent then."""
-        turn, spent = self._turn, judgement.spent
-        if spent is None:
-            return None
-        await self._enter(connection, "review", judgement.route, spent)
-        for _ in range(spent.abandoned):
-            await self._enter(connection, "abandoned", judgement.route, Spent())
-        unknown = _unknown(spent)
-        await runs.add(connection, turn.run_id, cost_usd=spent.cost_usd, unknown_calls=unknown)
-        return await conversations.charge(
-            connection, turn.conversation_id, cost_usd=spent.cost_usd, unknown_calls=unknown
+            spent_usd, unknown_calls = await self._charge(connection, judgement)
+        turn.recorder.spent(judgement.cost_usd, judgement.unknown_cost_calls)
+        turn.conversation = dataclasses.replace(
+            turn.conversation, spent_usd=spent_usd, unknown_cost_calls=unknown_calls
         )
 
-    async def _enter(
-        self, connection: Connection, purpose: ledger.Purpose, route: Route, spent: Spent
-    ) -> None:
-        usage = spent.usage
-        await ledger.record(
-            connection,
-            purpose,
-            agent_id=self._turn.agent.id,
-            conversation_id=self._turn.conversation_id,
-            run_id=self._turn.run_id,
-            provider=route.provider,
-            model=route.model,
-            usage=Usage(
-                prompt_tokens=usage.prompt_tokens,
-                completion_tokens=usage.completion_tokens,
-                cached_tokens=usage.cached_tokens,
-                reasoning_tokens=usage.reasoning_tokens,
-            ),
-            cost_usd=spent.cost_usd,
+    async def _charge(self, connection: Connection, judgement: Judgement) -> tuple[float, int]:
+        """Conversation and run; the ledger has it already. What the conversation has spent then."""
+        cost, unknown = judgement.cost_usd, judgement.unknown_cost_calls
+        await runs.add(connection, self._turn.run_id, cost_usd=cost, unknown_calls=unknown)
+        return await conversations.charge(
+            connection, self._turn.conversation_id, cost_usd=cost, unknown_calls=unknown
         )
 
 
@@ -213,12 +196,7 @@ def _asked_with(log: list[Message]) -> list[Message]:
     return log[:reply]
 
 
-def _unknown(spent: Spent) -> int:
-    return (1 if spent.cost_usd is None else 0) + spent.abandoned
-
-
 def _outcome(begun: _Begun) -> Judgement:
     if begun.task.cancelled() or begun.task.exception() is not None:
-        # Whether it had begun to cost something is not known: it counts as if.
-        return Judgement("none", Route.parse(begun.step.route), silence="dropped", spent=Spent())
+        return Judgement("none", Route.parse(begun.step.route), silence="dropped")
     return begun.task.result()

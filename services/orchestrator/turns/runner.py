@@ -15,7 +15,7 @@ from services.common.wording import Catalogue, Locale
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls import closing
 from services.orchestrator.models.contract import Route
-from services.orchestrator.store import messages, runs, turns
+from services.orchestrator.store import compactions, messages, runs, turns
 from services.orchestrator.store.pool import Database, DatabaseLost, WriteRefused
 from services.orchestrator.store.records import Conversation, HaltReason, RunStatus
 from services.orchestrator.store.space import Space
@@ -221,8 +221,11 @@ class TurnRunner:
             raise LookupError(f"agent {conversation.agent_id} is gone")
         async with self._database.connection() as connection:
             stored_log = await messages.log(connection, conversation.id)
-            steps = (await runs.steps(connection, [run.id]))[run.id]
-            seconds_left = await turns.seconds_left(connection, claim)
+            # Only one that asked a model already has any.
+            steps = (await runs.steps(connection, [run.id]))[run.id] if run.model_calls else []
+            # The run's own holds from a claim on; a claim that was taken over goes on counting.
+            seconds_left = await turns.seconds_left(connection, claim) if recovered else run.seconds_left
+            compaction = await compactions.standing(connection, conversation.id)
         recorder = RunRecorder(run_message(run, steps), self._activity)
         wait = recorder.unfinished("approval")
         recorder.status("running")
@@ -241,6 +244,7 @@ class TurnRunner:
             recovered=recovered,
             escalated=recorder.has("escalation"),
             seconds_left=seconds_left,
+            compaction=compaction,
         )
         if wait is not None:
             recorder.close(wait)

@@ -12,6 +12,7 @@ from crew.v1 import events_pb2, runs_pb2
 from services.common.toolhost.contract import Effect
 from services.orchestrator.calls.contract import CallOutcome
 from services.orchestrator.calls.steps import step_arguments
+from services.orchestrator.store.audit import NewEntry
 from services.orchestrator.store.records import GateVerdict, StoredCall
 from services.orchestrator.turns.observing import CallObserver
 from services.orchestrator.turns.turn import Turn
@@ -44,7 +45,12 @@ class TurnSink:
         effect: Effect,
         reviewed_by: str,
     ) -> None:
-        """Open the call's step and record why it may run; committed before this returns."""
+        """Open the call's step and record why it may run.
+
+        Committed before this returns, but for a read that no person was asked about: that is stored
+        with its result. A process that dies under it leaves an open call, which the next one makes
+        again or closes, with an entry of its own.
+        """
         step = self._turn.recorder.open(
             "tool",
             name=call.name,
@@ -55,7 +61,12 @@ class TurnSink:
         self._turn.call_steps[call.id] = step
         about = self._writes.trail.call(self._turn, call, arguments_json, effect)
         about = replace(about, reviewed_by=reviewed_by)
-        await self._writes.starting(self._turn, about, step, allowed_by, rule[:500])
+        decided_by = rule if allowed_by == "approved" else None
+        entry = NewEntry("allowed", about, allowed_by, rule[:500], decided_by)
+        if effect == "read" and allowed_by != "approved":
+            self._turn.let_through[call.id] = entry
+        else:
+            await self._writes.starting(self._turn, entry, step)
 
     async def ended(self, outcome: CallOutcome) -> None:
         """Close the step, count the call and show the result."""
@@ -83,6 +94,7 @@ class TurnSink:
         await self._writes.outcomes(self._turn, outcomes, steps)
         for outcome in outcomes:
             self._turn.call_steps.pop(outcome.call.id, None)
+            self._turn.let_through.pop(outcome.call.id, None)
 
     def _close_step(self, outcome: CallOutcome) -> None:
         turn = self._turn

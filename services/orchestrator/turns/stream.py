@@ -18,7 +18,7 @@ from services.common.errors import LimitReached
 WAITING_LIMIT = 256
 
 # After one of these nothing follows (TRN-321).
-_LAST = frozenset({"done", "halted", "error", "approval_required", "queued"})
+LAST_EVENTS = frozenset({"done", "halted", "error", "approval_required", "queued"})
 # Only for the one who sent the message (GTW-135).
 _PRIVATE = frozenset({"user_context", "tool_call_delta"})
 
@@ -49,7 +49,7 @@ class TurnStream:
         event.run_id = self.run_id
         event.seq = self.next_seq
         self._log.append(event)
-        if event.WhichOneof("event") in _LAST:
+        if event.WhichOneof("event") in LAST_EVENTS:
             self.ended = self.concluded = True
         self._wake()
 

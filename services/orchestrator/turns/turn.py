@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -12,7 +12,10 @@ from services.common.wording import Locale
 from services.orchestrator.agents.profile import Agent
 from services.orchestrator.calls.contract import CutOff
 from services.orchestrator.calls.loop_guard import LoopGuard
+from services.orchestrator.context.texts import AgentTexts
 from services.orchestrator.models.contract import Route
+from services.orchestrator.store.audit import NewEntry
+from services.orchestrator.store.compactions import Compaction
 from services.orchestrator.store.records import Approval, Conversation, HaltReason, Message
 from services.orchestrator.store.turns import Claim
 from services.orchestrator.turns.recorder import RunRecorder
@@ -48,6 +51,8 @@ class Turn:
     guard: LoopGuard = field(default_factory=LoopGuard)
     # What the agent said in this turn, in order (TRN-043).
     said: list[str] = field(default_factory=list)
+    # The next reply goes on in the middle of the last thing said.
+    continues_reply: bool = False
     # The model was asked once more after a reply without a word (FLD-006).
     asked_for_words: bool = False
     # The escalation route was used, before a pause included: not a second time (TRN-178).
@@ -59,11 +64,26 @@ class Turn:
     shown: str = ""
     # The route that has begun to answer and has not finished: leaving costs an unknown price.
     served_by: Route | None = None
+    # The agent's files as they were when the turn began here; a change counts from the next turn on.
+    texts: AgentTexts | None = None
+    # Of the parts of the prompt of the conversation's last model call; None before it was looked up.
+    told_digests: Mapping[str, str] | None = None
+    # The summary that stands for older turns in the prompt.
+    compaction: Compaction | None = None
+    # No summary came: it is not asked for again in this turn.
+    cannot_compact: bool = False
     # Run step of the model call, or of the tool calls by id, that is open now.
     model_step: runs_pb2.RunStep | None = None
     call_steps: dict[str, runs_pb2.RunStep] = field(default_factory=dict)
     # Of an agent whose calls a second model judges.
     reviews: TurnReviews | None = None
+    # Why reads that run, or ran, were let through, by call id: stored with their results.
+    let_through: dict[str, NewEntry] = field(default_factory=dict)
+
+    @property
+    def attended(self) -> bool:
+        """Whether a person is there for it (FLD-008)."""
+        return self.seconds_left is None
 
     @property
     def conversation_id(self) -> str:
@@ -74,6 +94,14 @@ class Turn:
     def run_id(self) -> str:
         """Of the run that records this turn."""
         return self.claim.run_id
+
+    def say(self, text: str) -> None:
+        """Count what the agent said to what the turn answers."""
+        if self.continues_reply and self.said:
+            self.said[-1] += text
+        else:
+            self.said.append(text)
+        self.continues_reply = False
 
     @property
     def budget_left_usd(self) -> float | None:

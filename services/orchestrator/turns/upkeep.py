@@ -52,6 +52,7 @@ class Upkeep:
         locale: Of the notes that close what a dead process left open.
         space: Looked at all the time; without room nothing is begun.
         keep_days: How long ended runs and decided requests are kept.
+        address: Where other replicas reach this one.
         schedule: False starts nothing by itself: no takeover, no drain, no expiry (TRN-083).
     """
 
@@ -65,6 +66,7 @@ class Upkeep:
         locale: Locale,
         space: Space,
         keep_days: int,
+        address: str = "",
         schedule: bool = True,
     ) -> None:
         self._database = database
@@ -74,6 +76,7 @@ class Upkeep:
         self._locale: Locale = locale
         self._space = space
         self._keep_days = keep_days
+        self._address = address
         self._schedule = schedule
         self._woken = asyncio.Event()
         self._stopped = False
@@ -89,26 +92,22 @@ class Upkeep:
 
     async def start(self) -> None:
         """Register this process and begin to look after turns."""
-        self._instance = await Instance.register(self._database)
+        self._instance = await Instance.register(self._database, self._address)
         await self._space.look()
         self._tasks = [
             asyncio.create_task(self._watch_space(), name="space"),
             asyncio.create_task(self._renew(), name="leases"),
             asyncio.create_task(self._answer_waiting(), name="queues"),
+            asyncio.create_task(self._look(), name="upkeep"),
+            asyncio.create_task(
+                wakeups.listen(self._database, lambda _: self._woken.set(), stopped=lambda: self._stopped),
+                name="wakeups",
+            ),
         ]
         if self._schedule:
             async with self._database.connection() as connection:
                 await runs.close_unowned(connection)
-            self._tasks += [
-                asyncio.create_task(self._look(), name="upkeep"),
-                asyncio.create_task(self._sweep(), name="retention"),
-                asyncio.create_task(
-                    wakeups.listen(
-                        self._database, lambda _: self._woken.set(), stopped=lambda: self._stopped
-                    ),
-                    name="wakeups",
-                ),
-            ]
+            self._tasks.append(asyncio.create_task(self._sweep(), name="retention"))
 
     async def close(self) -> None:
         """Stop looking, hand the running turns over, and free the instance's lock."""
@@ -154,7 +153,10 @@ class Upkeep:
             if not await self._instance.regain(self._database):
                 # Under the old number it would be taken for dead: let go of everything and start anew.
                 await self._runner.stop_all("lost")
-                before, self._instance = self._instance, await Instance.register(self._database)
+                before, self._instance = (
+                    self._instance,
+                    await Instance.register(self._database, self._address),
+                )
                 await before.close()
         self._woken.set()
 
@@ -177,11 +179,12 @@ class Upkeep:
             self._woken.clear()
             try:
                 await self._keep_instance()
-                if not self._space.shortage:
+                # First, as somebody waits for it; and asked for, so whatever starts by itself.
+                await self._stop_requested()
+                if self._schedule and not self._space.shortage:
                     await self._take_over()
                     await self._drain_all()
                     await self._expire()
-                await self._stop_requested()
             except DatabaseLost as error:
                 self._note(error)
                 log.warning("upkeep_lost_database", error=type(error).__name__)

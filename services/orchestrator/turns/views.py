@@ -25,6 +25,7 @@ def message_view(message: Message) -> conversations_pb2.Message:
         details=message.details,
         is_error=message.is_error,
         context=message.context or "null",
+        cost_estimated=message.cost_estimated,
     )
     for call in message.tool_calls:
         shown = view.tool_calls.add(id=call.id, name=call.name, arguments=call.arguments)

@@ -5,7 +5,6 @@ Nothing here decides; the loop and the pipeline do. After each commit the turn's
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import uuid4
@@ -19,7 +18,6 @@ from services.orchestrator.store import (
     approvals,
     audit,
     conversations,
-    ledger,
     messages,
     queue,
     runs,
@@ -34,10 +32,11 @@ from services.orchestrator.store.records import (
     Message,
     RunStatus,
     StoredCall,
-    Usage,
 )
+from services.orchestrator.turns.charging import charge_model_call, charge_tools
 from services.orchestrator.turns.trail import Trail
 from services.orchestrator.turns.turn import Turn
+from services.orchestrator.turns.usage import stored_usage
 
 # Verdicts whose reason names who decided.
 _BY_A_PERSON: frozenset[GateVerdict] = frozenset({"approved", "denied"})
@@ -118,7 +117,6 @@ class TurnWrites:
         Returns:
             The stored reply, and whether the run is closed now.
         """
-        unknown = (1 if reply.cost_usd is None else 0) + len(reply.abandoned)
         message = NewMessage(
             "assistant",
             "agent",
@@ -128,7 +126,8 @@ class TurnWrites:
             provider=reply.route.provider,
             model=reply.route.model,
             cost_usd=reply.cost_usd,
-            usage=_usage(reply),
+            cost_estimated=reply.cost_estimated,
+            usage=stored_usage(reply),
             opaque=reply.opaque,
         )
         following = [NewMessage("user", "system", note, turn.run_id)] if note else []
@@ -136,20 +135,15 @@ class TurnWrites:
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
             stored = await messages.append(connection, turn.conversation_id, [message, *following])
-            spent = await conversations.charge(
-                connection, turn.conversation_id, cost_usd=reply.cost_usd, unknown_calls=unknown
+            charged = await charge_model_call(
+                connection, turn, answered=True, cost_usd=reply.cost_usd, abandoned=reply.abandoned
             )
-            await runs.add(
-                connection, turn.run_id, model_calls=1, cost_usd=reply.cost_usd, unknown_calls=unknown
-            )
-            await self._abandoned(connection, turn, reply.abandoned)
-            if turn.model_step is not None:
-                await turn.recorder.write(connection, turn.model_step)
             if closing is not None:
                 closed = await self._close(connection, turn, closing)
+            if turn.model_step is not None and not closed:
+                await turn.recorder.write(connection, turn.model_step)
         turn.log.extend(stored)
-        turn.recorder.spent(reply.cost_usd, unknown)
-        self._spent(turn, *spent)
+        charged.show(turn)
         return stored[0], closed
 
     async def note(self, turn: Turn, text: str) -> None:
@@ -162,18 +156,13 @@ class TurnWrites:
                 )
             )
 
-    async def starting(
-        self, turn: Turn, call: audit.AuditedCall, step: runs_pb2.RunStep, allowed_by: GateVerdict, rule: str
-    ) -> None:
+    async def starting(self, turn: Turn, entry: audit.NewEntry, step: runs_pb2.RunStep) -> None:
         """Record why a call may run, before it does (I1); an approved one counts as begun from here."""
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
-            if allowed_by == "approved":
-                await approvals.mark_started(connection, turn.conversation_id, call.call_id)
-            decided_by = rule if allowed_by == "approved" else None
-            await audit.record(
-                connection, "allowed", call, allowed_by=allowed_by, rule=rule, decided_by=decided_by
-            )
+            if entry.allowed_by == "approved":
+                await approvals.mark_started(connection, turn.conversation_id, entry.call.call_id)
+            await audit.record(connection, [entry])
             await turn.recorder.write(connection, step)
 
     async def outcomes(
@@ -184,23 +173,15 @@ class TurnWrites:
     ) -> None:
         """Store the results of calls in the order written, with their steps and their cost."""
         stored_messages = [closing_message(outcome, turn.run_id) for outcome in outcomes]
-        cost = sum(outcome.cost_usd or 0 for outcome in outcomes)
-        unknown = sum(outcome.unknown_cost_calls for outcome in outcomes)
-        spent: tuple[float, int] | None = None
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
             stored = await messages.append(connection, turn.conversation_id, stored_messages)
-            if cost or unknown:
-                spent = await conversations.charge(
-                    connection, turn.conversation_id, cost_usd=cost, unknown_calls=unknown
-                )
-                await runs.add(connection, turn.run_id, cost_usd=cost, unknown_calls=unknown)
+            charged = await charge_tools(connection, turn, outcomes)
             await turn.recorder.write(connection, *steps)
             await self._ended(connection, turn, outcomes)
         turn.log.extend(stored)
-        if spent is not None:
-            turn.recorder.spent(cost, unknown)
-            self._spent(turn, *spent)
+        if charged is not None:
+            charged.show(turn)
 
     async def pause(self, turn: Turn, call: StoredCall, draft: ApprovalDraft, ttl_seconds: int) -> Approval:
         """Put a request before a person and give the conversation free; nothing runs (TRN-196)."""
@@ -260,12 +241,8 @@ class TurnWrites:
             await turns.release(connection, turn.claim)
             await messages.append(connection, turn.conversation_id, stored_messages)
             await self._ended(connection, turn, closed)
-            await self._abandoned(connection, turn, abandoned)
             if abandoned:
-                await conversations.charge(
-                    connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
-                )
-                await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
+                await charge_model_call(connection, turn, answered=False, cost_usd=None, abandoned=abandoned)
             await runs.set_status(connection, turn.run_id, status, summary)
             open_steps = [step for step in (turn.model_step, *turn.call_steps.values()) if step is not None]
             await turn.recorder.write(connection, *open_steps)
@@ -278,29 +255,44 @@ class TurnWrites:
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
             stored = await messages.append(connection, turn.conversation_id, partial)
-            await self._abandoned(connection, turn, abandoned)
-            spent = await conversations.charge(
-                connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
+            charged = await charge_model_call(
+                connection, turn, answered=False, cost_usd=None, abandoned=abandoned
             )
-            await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
             await self._close(connection, turn, closing)
         turn.log.extend(stored)
         turn.model_calls += 1
-        turn.recorder.spent(None, len(abandoned))
-        self._spent(turn, *spent)
+        charged.show(turn)
+
+    async def broke_off(
+        self, turn: Turn, partial_text: str, note: str, abandoned: Sequence[Route], step: runs_pb2.RunStep
+    ) -> Message:
+        """Store what a reply had said before it broke off, with a note of the loop to go on from there."""
+        said = [
+            NewMessage("assistant", "agent", partial_text, turn.run_id),
+            NewMessage("user", "system", note, turn.run_id),
+        ]
+        async with self._database.transaction() as connection:
+            await turns.hold(connection, turn.claim)
+            stored = await messages.append(connection, turn.conversation_id, said)
+            charged = await charge_model_call(
+                connection, turn, answered=False, cost_usd=None, abandoned=abandoned
+            )
+            open_steps = [turn.model_step] if turn.model_step is not None else []
+            await turn.recorder.write(connection, *open_steps, step)
+        turn.log.extend(stored)
+        turn.model_calls += 1
+        charged.show(turn)
+        return stored[0]
 
     async def failed_over(self, turn: Turn, abandoned: Sequence[Route], step: runs_pb2.RunStep) -> None:
         """Count a model call that failed on every route and record that the turn goes on elsewhere."""
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
-            await self._abandoned(connection, turn, abandoned)
-            spent = await conversations.charge(
-                connection, turn.conversation_id, cost_usd=None, unknown_calls=len(abandoned)
+            charged = await charge_model_call(
+                connection, turn, answered=False, cost_usd=None, abandoned=abandoned
             )
-            await runs.add(connection, turn.run_id, model_calls=1, unknown_calls=len(abandoned))
             await turn.recorder.write(connection, step)
-        turn.recorder.spent(None, len(abandoned))
-        self._spent(turn, *spent)
+        charged.show(turn)
 
     async def step(self, turn: Turn, step: runs_pb2.RunStep) -> None:
         """Store one step by itself."""
@@ -329,37 +321,22 @@ class TurnWrites:
         return True
 
     async def _ended(self, connection: Connection, turn: Turn, outcomes: Sequence[CallOutcome]) -> None:
+        entries = []
         for outcome in outcomes:
+            if let_through := turn.let_through.get(outcome.call.id):
+                entries.append(let_through)
             call, end = self.trail.ended(turn, outcome)
-            await audit.record(
-                connection,
-                "ended" if outcome.ms is not None else "withheld",
-                call,
-                allowed_by=outcome.verdict,
-                rule=outcome.reason[:500],
-                decided_by=outcome.reason if outcome.verdict in _BY_A_PERSON else None,
-                end=end,
+            entries.append(
+                audit.NewEntry(
+                    "ended" if outcome.ms is not None else "withheld",
+                    call,
+                    outcome.verdict,
+                    outcome.reason[:500],
+                    outcome.reason if outcome.verdict in _BY_A_PERSON else None,
+                    end,
+                )
             )
-
-    async def _abandoned(self, connection: Connection, turn: Turn, routes: Sequence[Route]) -> None:
-        for route in routes:
-            await ledger.record(
-                connection,
-                "abandoned",
-                agent_id=turn.agent.id,
-                conversation_id=turn.conversation_id,
-                run_id=turn.run_id,
-                provider=route.provider,
-                model=route.model,
-                usage=Usage(),
-                cost_usd=None,
-            )
-
-    @staticmethod
-    def _spent(turn: Turn, spent_usd: float, unknown_calls: int) -> None:
-        turn.conversation = dataclasses.replace(
-            turn.conversation, spent_usd=spent_usd, unknown_cost_calls=unknown_calls
-        )
+        await audit.record(connection, entries)
 
 
 def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:
@@ -375,13 +352,4 @@ def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:
         details=outcome.details_json,
         outcome=outcome.outcome,
         arguments_sha256=digest(outcome.arguments_json),
-    )
-
-
-def _usage(reply: Reply) -> Usage:
-    return Usage(
-        prompt_tokens=reply.usage.prompt_tokens,
-        completion_tokens=reply.usage.completion_tokens,
-        cached_tokens=reply.usage.cached_tokens,
-        reasoning_tokens=reply.usage.reasoning_tokens,
     )

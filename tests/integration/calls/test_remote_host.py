@@ -328,7 +328,7 @@ async def test_the_word_of_an_added_host_counts_only_towards_more_care(tmp_path)
         assert isinstance(await crew.pipeline.run(scope, [call("1", "pay")], crew.sink), Paused)
 
 
-@pytest.mark.spec("PIP-117", "TLS-023")
+@pytest.mark.spec("PIP-117", "TLS-023", "TRN-346")
 async def test_a_new_description_replaces_the_old_and_a_lost_host_keeps_its_last(tmp_path, monkeypatch):
     monkeypatch.setattr(remote, "_FRESH_SECONDS", 0)
     monkeypatch.setattr(remote, "DESCRIBE_SECONDS", 1)

@@ -288,23 +288,6 @@ async def test_leaving_a_stream_closes_its_connection(asker: Asker, model_server
     await asyncio.wait_for(model_server.requests[0].left.wait(), 30)
 
 
-async def test_windows_come_from_the_provider_then_config_then_the_default(
-    make_asker: MakeAsker, model_server: ModelServer
-) -> None:
-    listed, configured = Route("openai", "listed"), Route("openai", "configured")
-    asker = make_asker(context_tokens={listed: 5, configured: 32_000})
-    odd = {"id": "odd", "context_length": "x"}
-    model_server.models = [{"id": "listed", "context_length": 64_000}, {"id": 5}, odd]
-    assert asker.models.window(listed).tokens == 5
-    await asker.models.learn_windows()
-    found = [asker.models.window(route) for route in (listed, configured, Route("openai", "odd"))]
-    assert [(window.tokens, window.source) for window in found] == [
-        (64_000, "provider"),
-        (32_000, "config"),
-        (128_000, "default"),
-    ]
-
-
 async def test_a_hundred_replies_stream_at_once(asker: Asker, model_server: ModelServer) -> None:
     model_server.script.default = turn({"text": "a"}, {"gate": "all"}, {"text": "b"})
     asked = [asyncio.create_task(asker.ask(str(number))) for number in range(100)]

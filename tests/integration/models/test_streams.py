@@ -21,10 +21,13 @@ from tests.fixtures.model_server import ModelServer, text
 from tests.integration.models.call_shapes import CALL_SHAPES
 from tests.integration.models.conftest import Asker, Outcome
 from tests.integration.models.error_shapes import ERROR_SHAPES
+from tests.integration.models.odd_shapes import ODD_SHAPES
 from tests.integration.models.shapes import ANY_ID, Shape, names
 from tests.integration.models.text_shapes import TEXT_SHAPES, USAGE_SHAPES
 
-WHOLE = [*CALL_SHAPES, *TEXT_SHAPES, *USAGE_SHAPES]
+WHOLE = [*CALL_SHAPES, *TEXT_SHAPES, *USAGE_SHAPES, *ODD_SHAPES]
+# A megabyte in pieces of a few bytes would be all that the test does.
+CUT = [shape for shape in WHOLE if len(repr(shape)) < 100_000]
 
 
 def assert_whole(outcome: Outcome, shape: Shape) -> None:
@@ -46,7 +49,7 @@ def assert_whole(outcome: Outcome, shape: Shape) -> None:
         told = "".join(event.chunk for event in outcome.of(CallDelta) if event.index == position)
         assert (
             not call.name
-            or told.startswith(call.arguments)
+            or told.strip().startswith(call.arguments)
             or call.arguments in ("{}", told.removeprefix("{}"))
         )
 
@@ -102,7 +105,7 @@ async def test_a_retry_calls_off_the_pieces_of_calls_that_were_told(
 async def test_cutting_the_bytes_elsewhere_changes_nothing(
     asker: Asker, model_server: ModelServer, data: st.DataObject
 ) -> None:
-    shape = data.draw(st.sampled_from(WHOLE))
+    shape = data.draw(st.sampled_from(CUT))
     seed = data.draw(st.integers(0, 2**32))
     model_server.play(dataclasses.replace(shape.turn, cut=seed))
     assert_whole(await asker.ask(), shape)

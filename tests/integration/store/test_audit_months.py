@@ -57,7 +57,7 @@ def test_rows_that_found_no_month_get_one_and_old_months_are_dropped(database: S
         kept = connection.execute(
             "select id, at from audit.calls where at > now() - interval '3 months' order by id"
         ).fetchall()
-    migrate(database.owner_url)
+    migrate(database.owner_url, audit_months=24)
     with psycopg.connect(database.owner_url, autocommit=True) as connection:
         assert connection.execute("select id, at from audit.calls order by id").fetchall() == kept
         assert connection.execute("select count(*) from audit.calls_rest").fetchone() == (0,)
@@ -97,8 +97,8 @@ def test_a_trail_in_use_does_not_keep_the_crew_from_starting(
     monkeypatch.setattr("services.orchestrator.store.migrate._LOCK_TIMEOUT", "100ms")
     with psycopg.connect(database.owner_url) as busy:
         record(busy, "40 months")
-        migrate(database.owner_url)
+        migrate(database.owner_url, audit_months=24)
         busy.commit()
-    migrate(database.owner_url)
+    migrate(database.owner_url, audit_months=24)
     with psycopg.connect(database.owner_url) as connection:
         assert connection.execute("select count(*) from audit.calls").fetchone() == (0,)

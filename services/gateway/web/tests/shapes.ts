@@ -116,6 +116,7 @@ export function step(index: number, values: Partial<RunStep> = {}): RunStep {
     reasoning_tokens: null,
     error: null,
     next_route: null,
+    moved: [],
     name: null,
     arguments: {},
     ok: null,

@@ -8,9 +8,8 @@ from services.orchestrator.calls.review.contract import (
     Judgement,
     ReviewRequest,
     Reviews,
-    Spent,
     rule_for,
 )
 from services.orchestrator.calls.review.reviewer import Reviewer
 
-__all__ = ["Judgement", "ReviewRequest", "Reviewer", "Reviews", "Spent", "rule_for"]
+__all__ = ["Judgement", "ReviewRequest", "Reviewer", "Reviews", "rule_for"]

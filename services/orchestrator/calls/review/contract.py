@@ -12,7 +12,7 @@ from services.orchestrator.models.contract import ChatMessage, Route, ToolDeclar
 from services.orchestrator.store.records import ReviewVerdict, StoredCall
 
 # Why there is no judgement; the words for it are `calls.review.none.<why>`.
-Silence = Literal["late", "unreadable", "failed", "unusable", "too_long", "missing", "dropped"]
+Silence = Literal["late", "unreadable", "failed", "unusable", "too_long", "missing", "dropped", "budget"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +47,6 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """What a review has cost."""
-
-    usage: Usage = field(default_factory=Usage)
-    # None: the price is unknown.
-    cost_usd: float | None = None
-    # Attempts that had begun to answer and were given up, at unknown cost (TRN-267).
-    abandoned: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Judgement:
     """What the second model said.
 
@@ -65,7 +54,10 @@ class Judgement:
         verdict: ``none``: it gave no usable answer, and `silence` says why.
         reason: Of the model; "" without one.
         instead: What would be acceptable; "" when it did not say.
-        spent: None when no model was asked, or it had not begun to answer.
+        usage: Of the reply.
+        cost_usd: Of the reply; None: unknown, or there was none.
+        unknown_cost_calls: Of the reply itself and of attempts that were given up for it. What gave no
+            whole reply is in the ledger alone (TRN-270).
     """
 
     verdict: ReviewVerdict
@@ -73,7 +65,9 @@ class Judgement:
     reason: str = ""
     instead: str = ""
     silence: Silence | None = None
-    spent: Spent | None = None
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+    unknown_cost_calls: int = 0
     ms: int = 0
 
 

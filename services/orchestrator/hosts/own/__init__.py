@@ -3,4 +3,7 @@
 from services.orchestrator.hosts.own.ask_user import AskUser
 from services.orchestrator.hosts.own.progress_note import ProgressNote
 
-__all__ = ["AskUser", "ProgressNote"]
+# The host of these tools, as it is named.
+OWN_HOST = "crew"
+
+__all__ = ["OWN_HOST", "AskUser", "ProgressNote"]

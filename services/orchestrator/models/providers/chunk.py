@@ -40,11 +40,9 @@ def read_chunk(data: str | bytes) -> Chunk:
 def has_finished(chunk: Chunk) -> bool:
     """Whether the chunk says that the reply is whole."""
     choices = chunk.get("choices")
-    return (
-        isinstance(choices, list)
-        and bool(choices)
-        and isinstance(choices[0], Mapping)
-        and bool(choices[0].get("finish_reason"))
+    return isinstance(choices, list) and any(
+        isinstance(choice, Mapping) and not choice.get("index") and bool(choice.get("finish_reason"))
+        for choice in choices
     )
 
 

@@ -45,7 +45,22 @@ def test_the_defaults_are_those_of_the_table() -> None:
     assert (values.approval_ttl_seconds, values.tool_output_chars, values.language) == (600, 8000, "en")
     assert (values.openrouter_providers, values.openrouter_provider_fallbacks) == ((), True)
     assert (values.shell_allow_patterns, values.tool_execution, values.umask) == ((), "parallel", 0o002)
-    assert values.budgets.crew.day == 5.0
+    assert (values.budgets.crew.day, values.budgets.crew.month) == (5.0, None)
+    assert (values.keep_days, values.audit_months) == (90, 24)
+
+
+@pytest.mark.spec("FLD-016")
+def test_a_month_leaves_the_crews_day_as_it_is_and_null_takes_it_away(tmp_path: Path) -> None:
+    month = load(tmp_path, "budgets: {crew: {month: 50}}\n").values.budgets
+    assert (month.crew.day, month.crew.month) == (5.0, 50.0)
+    none = load(tmp_path, "budgets: {crew: {day: null}, agents: {ann: {day: 1}}}\n").values.budgets
+    assert (none.crew.day, none.agents["ann"].day, none.agents["ann"].month) == (None, 1.0, None)
+
+
+@pytest.mark.spec("FLD-052")
+def test_the_environment_sets_the_months_of_the_audit_trail(tmp_path: Path) -> None:
+    assert load(tmp_path, "audit_months: 3\n").values.audit_months == 3
+    assert load(tmp_path, "audit_months: 3\n", MY_AGENT_AUDIT_MONTHS="60").values.audit_months == 60
 
 
 @pytest.mark.spec("AGT-027")
@@ -158,6 +173,12 @@ def test_what_is_no_setting_here_is_refused(tmp_path: Path, key: str) -> None:
         ("tool_hosts: {a: {address: x:1}}", "tool_hosts.a.token_file is missing"),
         ("prices: {'ollama:x': {input: -1, output: 0}}", "must be at least 0"),
         ("budgets: 3", "must be a group"),
+        ("budgets: {crew: {day: -1}}", "budgets.crew.day must be at least 0"),
+        ("budgets: {agents: {ann: {month: '5'}}}", "budgets.agents.ann.month must be a number"),
+        ("budgets: {crew: {day: 1000001}}", "must be at most 1000000"),
+        ("cost_cap_usd: 1000001", "must be at most 1000000"),
+        ("prices: {'ollama:x': {input: 0, output: 0, max_output_tokens: 0}}", "must be at least 1"),
+        ("audit_months: 0", "audit_months must be at least 1"),
     ],
 )
 @pytest.mark.spec("AGT-020", "AGT-022", "AGT-024", "AGT-029")

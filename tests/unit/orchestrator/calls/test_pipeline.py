@@ -21,7 +21,7 @@ from services.common.toolhost.contract import (
 )
 from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.contract import Completed, Paused, UnknownOutcome
-from services.orchestrator.calls.hooks import Blocked, Hooks, Patch
+from services.orchestrator.calls.hooks import BeforeCall, Blocked, Changed, Hooks, Patch
 from services.orchestrator.calls.masking import SecretMask
 from tests.unit.orchestrator.calls.parts import Bench, Gate, Scripted, agent_in, approval, call, conversation
 
@@ -355,6 +355,94 @@ async def test_a_block_may_vote_for_the_end(agent):
 
     end = await Bench(agent, [Scripted("look")], hooks=Hooks(before=[No()])).run(call("1", "look"))
     assert end.terminate
+
+
+class Rewrites:
+    """A hook that changes arguments."""
+
+    name = "kit"
+
+    def __init__(self, arguments: dict) -> None:
+        self._arguments = arguments
+
+    async def before(self, request: BeforeCall) -> Changed:
+        # What is done to the copy changes nothing.
+        request.arguments["text"] = "by the way"
+        return Changed(self._arguments)
+
+
+class Sees:
+    """A hook that remembers what it was shown."""
+
+    name = "later"
+
+    def __init__(self) -> None:
+        self.arguments: dict = {}
+
+    async def before(self, request: BeforeCall) -> None:
+        self.arguments = dict(request.arguments)
+
+
+@pytest.mark.spec("PIP-018", "PIP-124")
+async def test_changed_arguments_are_validated_and_are_what_later_hooks_the_gate_and_the_tool_get(agent):
+    later, tool = Sees(), Scripted("change", requires_approval=True)
+    hooks = Hooks(before=[Rewrites({"text": "new", "count": "7"}), later], may_change=frozenset({"kit"}))
+    asked = await Bench(agent, [tool], hooks=hooks).run(call("1", "change", '{"text":"old"}'))
+    # What a person is asked about is what would run; "7" is a number by the schema.
+    assert asked.ask.arguments_json == '{"text":"new","count":7}'
+    assert later.arguments == {"text": "new", "count": 7}
+    bench = Bench(agent, [tool], hooks=hooks)
+    await bench.run(call("1", "change", '{"text":"old"}'), conversation=conversation(autonomous=True))
+    assert tool.ran[0].arguments == {"text": "new", "count": 7}
+
+
+@pytest.mark.spec("PIP-018")
+@pytest.mark.parametrize(
+    ("arguments", "allowed"), [({"text": ["x"]}, True), ({"other": 1}, True), ({"text": "new"}, False)]
+)
+async def test_a_change_that_does_not_fit_or_is_not_allowed_blocks(agent, arguments, allowed):
+    tool, later = Scripted("look"), Sees()
+    may_change = frozenset({"kit"}) if allowed else frozenset()
+    hooks = Hooks(before=[Rewrites(arguments), later], may_change=may_change)
+    end = await Bench(agent, [tool], hooks=hooks).run(call("1", "look", '{"text":"old"}'))
+    assert not tool.ran
+    assert later.arguments == {}
+    assert not end.outcomes[0].ok
+    assert '"kit"' in end.outcomes[0].text
+
+
+@pytest.mark.spec("PIP-017")
+async def test_a_hook_that_writes_into_what_it_is_shown_changes_nothing(agent):
+    class Scribbles:
+        name = "scribbles"
+
+        async def before(self, request: BeforeCall) -> None:
+            request.arguments["text"] = "changed"
+
+    tool = Scripted("look")
+    await Bench(agent, [tool], hooks=Hooks(before=[Scribbles()])).run(call("1", "look", '{"text":"old"}'))
+    assert tool.ran[0].arguments == {"text": "old"}
+
+
+@pytest.mark.spec("PIP-033", "PIP-040")
+async def test_progress_of_calls_that_overlap_is_told_by_call(agent):
+    both = asyncio.Barrier(2)
+
+    async def talk(run):
+        for n in range(3):
+            await both.wait()
+            await run.progress(f"{run.context.call_id} {n}")
+        return text_result("done")
+
+    bench = Bench(agent, [Scripted("a", talk, parallel=True)])
+    async with asyncio.timeout(30):
+        await bench.run(call("1", "a"), call("2", "a"))
+    told = list(zip(bench.sink.of("progress"), bench.sink.progress_texts, strict=True))
+    assert all(text.startswith(call_id) for call_id, text in told)
+    for call_id in ("1", "2"):
+        assert [text for of, text in told if of == call_id] == [f"{call_id} {n}" for n in range(3)]
+    # They came in turns, not one call after the other.
+    assert {call_id for call_id, _ in told[:4]} == {"1", "2"}
 
 
 @pytest.mark.spec("PIP-019", "PIP-125")

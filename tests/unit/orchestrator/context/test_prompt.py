@@ -9,6 +9,7 @@ import pytest
 
 from services.common.toolhost.contract import ToolSpec
 from services.orchestrator.context.prompt import assemble
+from services.orchestrator.context.system import moved_parts
 from services.orchestrator.context.texts import read_texts
 from services.orchestrator.store.records import Message, StoredCall
 from tests.unit.orchestrator.calls.parts import agent_in
@@ -60,10 +61,10 @@ def test_unchanged_files_give_the_same_bytes_and_what_moved_is_named(agent):
     first = assemble(agent, TOOLS, [], "en", NOW)
     later = assemble(agent, TOOLS, [], "en", NOW + timedelta(days=1))
     assert first.system[: first.stable_chars] == later.system[: later.stable_chars]
-    assert later.system_prompt.moved_since(first.system_prompt) == []
+    assert moved_parts(first.system_prompt.digests, later.system_prompt.digests) == []
     (agent.folder / "SOUL.md").write_text("I am new.")
     moved = assemble(agent, TOOLS[:2], [], "en", NOW)
-    assert moved.system_prompt.moved_since(first.system_prompt) == ["tools", "persona"]
+    assert moved_parts(first.system_prompt.digests, moved.system_prompt.digests) == ["tools", "persona"]
 
 
 @pytest.mark.spec("TRN-124", "TLS-072", "TLS-029", "AGT-172", "TLS-003")
@@ -187,14 +188,14 @@ def test_old_results_become_stubs_in_blocks_of_ten(agent):
     log = Log()
     for n in range(35):
         name = "delegate" if n == 3 else "look"
-        log.step(name, f"{n} " + "x" * 500, is_error=n == 5)
+        log.step(name, f"{n} " + "x" * 5000, is_error=n == 5)
         results = [message.content for message in log.sent(agent) if message.role == "tool"]
-        whole = [text.endswith("x" * 500) for text in results]
+        whole = [text.endswith("x" * 5000) for text in results]
         stubs = max(0, (n + 1) // 10 - 1) * 10
         assert whole == [i >= stubs or i == 3 for i in range(n + 1)]
         assert all(whole[-10:])
     assert "look" in results[0]
-    assert "502 characters" in results[0]
+    assert "5002 characters" in results[0]
     assert "error" in results[5]
     assert log.messages[1].content.startswith("0 xxx")
 
@@ -206,7 +207,7 @@ def test_the_messages_only_grow_between_two_blocks(agent):
     previous = log.sent(agent)
     changes = 0
     for n in range(45):
-        log.step("look", str(n) * 300)
+        log.step("look", str(n % 10) * 5000)
         sent = log.sent(agent)
         if sent[: len(previous)] != previous:
             changes += 1
@@ -214,8 +215,18 @@ def test_the_messages_only_grow_between_two_blocks(agent):
     assert changes == 3
 
 
+def test_results_that_are_few_characters_together_stay_as_they_are(agent):
+    log = Log()
+    log.add("user", "go")
+    for n in range(60):
+        before = log.sent(agent)
+        log.step("look", str(n % 10) * 600)
+        assert log.sent(agent)[: len(before)] == before
+
+
 def test_short_results_stay_as_they_are(agent):
     log = Log()
     for _ in range(25):
         log.step("look", "short")
-    assert all(message.content == "short" for message in log.sent(agent) if message.role == "tool")
+    log.step("look", "x" * 50_000)
+    assert [message.content for message in log.sent(agent) if message.role == "tool"][:25] == ["short"] * 25

@@ -4,11 +4,11 @@ import pytest
 
 from services.orchestrator.models.config import ModelsConfig, Price
 from services.orchestrator.models.contract import Route, Usage
-from services.orchestrator.models.prices import cost_usd, read_usage
+from services.orchestrator.models.prices import Cost, Lengths, cost_of, read_usage
 
 
 def cost(reported: dict[str, Any], own: Price | None = None) -> float | None:
-    return cost_usd(reported, read_usage(reported), own)
+    return cost_of(reported, read_usage(reported), own, Lengths(300, 30, 1000)).usd
 
 
 TOKENS = {"prompt_tokens": 1_000_000, "completion_tokens": 100_000}
@@ -34,7 +34,6 @@ TOKENS = {"prompt_tokens": 1_000_000, "completion_tokens": 100_000}
         (TOKENS, Price(2.0, 10.0), 3.0),
         ({**TOKENS, "prompt_tokens_details": {"cached_tokens": 500_000}}, Price(2.0, 10.0, 0.2), 2.1),
         ({**TOKENS, "prompt_tokens_details": {"cached_tokens": 500_000}}, Price(2.0, 10.0), 3.0),
-        ({"prompt_tokens": 5}, Price(2.0, 10.0), None),
         ({}, Price(0, 0), 0.0),
         ({"cost": 0.001, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.02}}, None, 0.021),
         ({"cost": 0.001, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.02}}, None, 0.001),
@@ -77,3 +76,29 @@ def test_a_price_for_all_models_of_a_provider_yields_to_the_route_s_own() -> Non
 
 def test_keys_are_not_printed() -> None:
     assert "sk-secret" not in repr(ModelsConfig(routes=[], variables={"OPENAI_API_KEY": "sk-secret"}))
+
+
+@pytest.mark.spec("FLD-018")
+@pytest.mark.parametrize(
+    ("reported", "own", "lengths", "expected"),
+    [
+        # A third of the characters, rounded up.
+        ({}, Price(3.0, 6.0), Lengths(300, 31, 10_000), Cost(0.000366, True)),
+        ({"prompt_tokens": 50}, Price(3.0, 6.0), Lengths(300, 30, 10_000), Cost(0.00021, True)),
+        ({"completion_tokens": 50}, Price(3.0, 6.0), Lengths(300, 30, 10_000), Cost(0.0006, True)),
+        # Never above the largest output times its price.
+        ({}, Price(3.0, 6.0), Lengths(3_000_000, 30, 1000), Cost(0.006, True)),
+        ({}, Price(3.0, 6.0), Lengths(300, 3_000_000, 1000), Cost(0.006, True)),
+        # Where somebody says, nothing is guessed.
+        (TOKENS, Price(2.0, 10.0), Lengths(300, 30, 1), Cost(3.0)),
+        ({"cost": 9}, Price(2.0, 10.0), Lengths(300, 30, 1), Cost(9.0)),
+        ({}, Price(0, 0), Lengths(300, 30, 1000), Cost(0.0)),
+        ({}, None, Lengths(300, 30, 1000), Cost(None)),
+    ],
+)
+def test_an_estimate_is_marked_and_bounded(
+    reported: dict[str, Any], own: Price | None, lengths: Lengths, expected: Cost
+) -> None:
+    found = cost_of(reported, read_usage(reported), own, lengths)
+    assert found.estimated is expected.estimated
+    assert found.usd == (None if expected.usd is None else pytest.approx(expected.usd))

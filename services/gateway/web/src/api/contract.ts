@@ -126,6 +126,11 @@ export interface BudgetsReply {
   timezone: string;
 }
 
+export interface Compacted {
+  turns: number;
+  text: string;
+}
+
 export interface ConnectionsReply {
   providers: string[];
   routes: string[];
@@ -429,6 +434,7 @@ export interface RunStep {
   reasoning_tokens: number | null;
   error: string | null;
   next_route: string | null;
+  moved: string[];
   name: string | null;
   arguments: Json;
   ok: boolean | null;
@@ -584,6 +590,7 @@ export type TurnEvent =
   | ({ type: "steer" } & Steer)
   | ({ type: "queued" } & Queued)
   | ({ type: "tool_progress" } & ToolProgress)
+  | ({ type: "compacted" } & Compacted)
   | ({ type: "done" } & Done)
   | ({ type: "halted" } & Halted)
   | ({ type: "error" } & Failed)

@@ -1,5 +1,6 @@
 import { memo } from "react";
 import { IconButton } from "../design/Button";
+import type { Message } from "../api/contract";
 import { CopyButton } from "../design/CopyButton";
 import { ShareButton } from "../design/ShareButton";
 import { Fold } from "../design/Fold";
@@ -103,13 +104,16 @@ function ReplyFoot({ row }: { row: Extract<Row, { kind: "assistant" }> }) {
       <span className="reply-figures">
         {message.model && <span>{message.model}</span>}
         {tokens && <span>{tokens}</span>}
-        {message.model && (
-          <span>{message.cost_usd === null ? t("run.cost_unknown") : money(message.cost_usd)}</span>
-        )}
+        {message.model && <span>{message.cost_usd === null ? t("run.cost_unknown") : priced(message)}</span>}
         <Time iso={message.created_at} />
       </span>
     </footer>
   );
+}
+
+/** A price worked out of lengths of texts is only about right. */
+function priced({ cost_usd, cost_estimated }: Message): string {
+  return `${cost_estimated ? "≈ " : ""}${money(cost_usd ?? 0)}`;
 }
 
 function LiveReply({ text, thinking }: { text: string; thinking: boolean }) {
@@ -131,6 +135,7 @@ function LiveReply({ text, thinking }: { text: string; thinking: boolean }) {
 
 const NOTE_ICONS: Record<Note["kind"], IconName> = {
   fallback: "swap",
+  compacted: "note",
   halted: "hand",
   error: "alert",
 };
@@ -151,6 +156,8 @@ function noteWords(note: Note, t: ReturnType<typeof useText>): string {
   switch (note.kind) {
     case "fallback":
       return t("note.fallback", { route: note.detail, next: note.next });
+    case "compacted":
+      return t("note.compacted", { n: note.detail });
     case "halted":
       return haltWords(note.detail, t);
     case "error":

@@ -39,8 +39,8 @@ export interface Sent {
 export interface Note {
   key: string;
   afterSeq: number;
-  kind: "fallback" | "halted" | "error";
-  /** Route, reason or sentence. */
+  kind: "fallback" | "compacted" | "halted" | "error";
+  /** Route, reason, sentence, or a number of turns. */
   detail: string;
   next: string;
 }
@@ -207,6 +207,8 @@ function apply(state: ThreadState, event: TurnEvent, now: number, key: string): 
       return { ...state, approval: event.approval, running: false, live: null };
     case "route_fallback":
       return note(state, { kind: "fallback", detail: event.route, next: event.next_route });
+    case "compacted":
+      return note(state, { kind: "compacted", detail: String(event.turns), next: "" });
     case "escalated":
       return {
         ...state,
