@@ -398,7 +398,7 @@ def test_a_card_closes_by_escape_and_by_an_outside_press_and_gives_the_focus_bac
         pill = page.locator(".page-pills").get_by_role("button", name=name)
         for close in (
             lambda: page.keyboard.press("Escape"),
-            lambda: page.locator(".day-line").click(),
+            lambda: page.locator(".page-title").click(),
         ):
             pill.click()
             card = page.get_by_role("dialog", name=name)

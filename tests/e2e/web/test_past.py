@@ -122,7 +122,8 @@ def test_what_comes_late_of_the_conversation_just_left_is_dropped(stub: StubCrew
     slow, here = stub.talk("Slow", 4), stub.talk("Here", 2)
     held = f"/conversations/{slow}"
     stub.look(lambda api: api.slow.update({held: asyncio.Event(), f"{held}/messages": asyncio.Event()}))
-    page.goto(f"{stub.address}/#/c/{slow}")
+    with page.expect_request(lambda request: request.url.split("?")[0].endswith(held)):
+        page.goto(f"{stub.address}/#/c/{slow}")
     expect(page.locator(".skeleton")).to_be_visible()
     page.goto(f"{stub.address}/#/c/{here}")
     expect(page.locator(".reply")).to_have_count(1)

@@ -193,7 +193,7 @@ class Performer:
         approved, _ = await self._wait_for_person(
             call_id,
             step.seconds,
-            kind="tool",
+            kind=step.kind,
             tool=step.tool,
             arguments=step.arguments,
             summary=step.summary,

@@ -53,6 +53,8 @@ class Ask:
     seconds: float = 600
     # What a second model said: (verdict, reason).
     review: tuple[str, str] | None = None
+    # "tool", or "budget": whether to go on past one that is spent.
+    kind: str = "tool"
 
 
 @dataclass(frozen=True)
