@@ -20,7 +20,10 @@ WARM = 4
 RUNNING = 24
 ENGINE = f"monty-{version('pydantic-monty')}"
 
-PRELUDE = Path(__file__).with_name("prelude.monty").read_text("utf-8")
+# Its files are one program, in the order of their names.
+PRELUDE = "\n\n".join(
+    path.read_text("utf-8") for path in sorted(Path(__file__).with_name("prelude").glob("*.monty"))
+)
 # Frames of the engine: what a script's own calls may nest is counted by the prelude, and values may
 # nest some two hundred levels beneath them.
 _RECURSION = 320

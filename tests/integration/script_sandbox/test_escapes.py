@@ -240,7 +240,6 @@ def harmless(told: Told) -> None:
         assert told.failed.cause not in ("died", "protocol", "total")
 
 
-@pytest.mark.spec("SCR-285")
 @pytest.mark.parametrize(
     "state",
     [

@@ -146,7 +146,6 @@ async def test_a_short_script_is_not_starved_by_busy_ones(caller: Caller) -> Non
     assert {(await task).failed.cause for task in busy} == {"cpu"}
 
 
-@pytest.mark.spec("SCR-285")
 async def test_a_script_goes_on_behind_its_last_call(caller: Caller) -> None:
     script = (
         "print('one')\na = tools.f(n=1)\nstore('k', a)\nxs = [a]\n"
@@ -165,7 +164,6 @@ async def test_a_script_goes_on_behind_its_last_call(caller: Caller) -> None:
         )
 
 
-@pytest.mark.spec("SCR-285")
 async def test_a_script_goes_on_in_another_service(own_sandbox: SandboxProcess, own_caller: Caller) -> None:
     states: list[bytes] = []
     call = own_caller.stub.Run()

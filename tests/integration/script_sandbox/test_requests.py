@@ -168,7 +168,7 @@ async def test_looking_up(caller: Caller) -> None:
     assert len(many.requests) == 65
 
 
-@pytest.mark.spec("SCR-068", "SCR-069", "SCR-070", "SCR-078")
+@pytest.mark.spec("SCR-068", "SCR-069", "SCR-070")
 async def test_a_batch(caller: Caller) -> None:
     def answer(request: pb.FromSandbox) -> pb.ToSandbox:
         items = [pb.BatchItemResult(ok=True, text="é"), pb.BatchItemResult(ok=False, text="Did you mean a?")]
