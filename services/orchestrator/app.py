@@ -28,7 +28,7 @@ from crew.v1 import (
     turns_pb2_grpc,
 )
 
-from services.common.rpc import DirectedChannel, RpcServer, Verifier, connect
+from services.common.rpc import RpcServer, Verifier, connect
 from services.common.settings import OrchestratorSettings
 from services.common.start import StartError
 from services.common.toolhost.contract import Tool
@@ -56,11 +56,9 @@ from services.orchestrator.api.turns import TurnsServicer
 from services.orchestrator.calls.masking import SecretMask
 from services.orchestrator.calls.metrics import ToolMetrics
 from services.orchestrator.calls.pipeline import CallPipeline
-from services.orchestrator.calls.registry import OfferedHost, ToolRegistry
+from services.orchestrator.calls.registry import ToolRegistry
 from services.orchestrator.calls.review import Reviewer
-from services.orchestrator.hosts.local import LocalToolHost
-from services.orchestrator.hosts.own import OWN_HOST, AskUser, ProgressNote
-from services.orchestrator.hosts.remote import RemoteToolHost
+from services.orchestrator.hosts.own import AskUser, ProgressNote
 from services.orchestrator.hosts.script_sandbox import ScriptSandboxState
 from services.orchestrator.models.config import ModelsConfig, Price
 from services.orchestrator.models.contract import Route
@@ -69,6 +67,7 @@ from services.orchestrator.money.budgets import budgets_of, unknown_agents
 from services.orchestrator.money.side_calls import SideCalls
 from services.orchestrator.money.treasury import Treasury
 from services.orchestrator.notifications import Notifier
+from services.orchestrator.reaching import script_sandbox, tool_hosts
 from services.orchestrator.scripts.questions import Questions
 from services.orchestrator.scripts.running import Scripts
 from services.orchestrator.scripts.tool_script import ToolScript
@@ -154,10 +153,10 @@ class _Orchestrator:
         notices = BudgetNotices(activity, catalogue, locale)
         treasury = Treasury(self.database, budgets_of(values.budgets), notices.nearly_spent)
         side_calls = SideCalls(self.models, self.database, treasury)
-        sandbox = self._script_sandbox()
-        self.channels, hosts = _hosts(settings, self._own_tools(sandbox, pipeline, side_calls))
-        if sandbox is not None:
-            self.channels.append(sandbox)
+        self.sandbox = script_sandbox(settings)
+        self.channels, hosts = tool_hosts(settings, self._own_tools(pipeline, side_calls))
+        if self.sandbox is not None:
+            self.channels.append(self.sandbox)
         self.registry = ToolRegistry(hosts, derived={ToolScript.name: ToolScript.derived})
         writes = TurnWrites(self.database, Trail(mask))
         loop = TurnLoop(
@@ -310,7 +309,7 @@ class _Orchestrator:
             models=self.models,
             catalogue=catalogue,
             space=space,
-            sandbox=ScriptSandboxState(sandbox) if sandbox is not None else None,
+            sandbox=ScriptSandboxState(self.sandbox) if self.sandbox is not None else None,
         )
         system_pb2_grpc.add_SystemServicer_to_server(system, grpc)
         auth_pb2_grpc.add_AuthServicer_to_server(
@@ -320,32 +319,18 @@ class _Orchestrator:
             CrewServicer(desk=desk, database=self.database, activity=activity), grpc
         )
 
-    def _script_sandbox(self) -> DirectedChannel | None:
-        """The way to the script sandbox, where there is one."""
-        settings = self.settings
-        if not settings.script_sandbox_address:
-            return None
-        return connect(
-            settings.script_sandbox_address,
-            caller="orchestrator",
-            called="script_sandbox",
-            secrets_dir=settings.secrets_dir,
-        )
-
-    def _own_tools(
-        self, sandbox: DirectedChannel | None, pipeline: CallPipeline, side_calls: SideCalls
-    ) -> list[Tool]:
+    def _own_tools(self, pipeline: CallPipeline, side_calls: SideCalls) -> list[Tool]:
         """Tools of this process."""
         tools: list[Tool] = [AskUser(), ProgressNote()]
-        if sandbox is not None:
-            scripts = Scripts(
-                sandbox=script_sandbox_pb2_grpc.ScriptSandboxStub(sandbox),
-                desk=pipeline.inner,
-                questions=Questions(side_calls),
-                database=self.database,
-            )
-            tools.append(ToolScript(scripts))
-        return tools
+        if self.sandbox is None:
+            return tools
+        scripts = Scripts(
+            sandbox=script_sandbox_pb2_grpc.ScriptSandboxStub(self.sandbox),
+            desk=pipeline.inner,
+            questions=Questions(side_calls),
+            database=self.database,
+        )
+        return [*tools, ToolScript(scripts)]
 
     async def start(self, stack: AsyncExitStack) -> None:
         """Bring everything up; `stack` takes it down again in the opposite order."""
@@ -413,31 +398,3 @@ def _own_address(settings: OrchestratorSettings) -> str:
     host = listen.rpartition(":")[0].strip("[]")
     everywhere = host in {"", "::"} or set(host) <= set("0.")
     return settings.orchestrator_address or ("" if everywhere else listen)
-
-
-def _hosts(
-    settings: OrchestratorSettings, own_tools: list[Tool]
-) -> tuple[list[DirectedChannel], list[OfferedHost]]:
-    """The tools service, this process's own tools, and what the owner added."""
-    tools = connect(
-        settings.tools_address, caller="orchestrator", called="tools", secrets_dir=settings.secrets_dir
-    )
-    channels = [tools]
-    hosts = [
-        OfferedHost(RemoteToolHost("tools", tools)),
-        OfferedHost(LocalToolHost(OWN_HOST, own_tools)),
-    ]
-    for name, entry in settings.config.values.tool_hosts.items():
-        token_file = entry.token_file if entry.token_file.is_absolute() else settings.home / entry.token_file
-        try:
-            token = token_file.read_text("utf-8").strip()
-        except OSError:
-            raise StartError(
-                "error.start.host_token", catalogue=load("common", "orchestrator"), name=name, file=token_file
-            ) from None
-        channel = DirectedChannel(entry.address, token=token)
-        channels.append(channel)
-        hosts.append(
-            OfferedHost(RemoteToolHost(name, channel, trusted=entry.trust), agents=frozenset(entry.agents))
-        )
-    return channels, hosts

@@ -170,6 +170,8 @@ class TurnWrites:
             await turns.hold(connection, turn.claim)
             if entry.allowed_by == "approved":
                 await approvals.mark_started(connection, turn.conversation_id, entry.call.call_id)
+            if entry.allowed_by == "always":
+                await conversations.count_use(connection, turn.conversation_id, entry.rule)
             await audit.record(connection, [entry])
             await turn.recorder.write(connection, step)
 
