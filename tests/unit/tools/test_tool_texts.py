@@ -88,7 +88,7 @@ def test_examples_fit_the_tools_own_schema(tool: Tool, locale: Locale) -> None:
 
 
 @each_tool
-@pytest.mark.spec("PIP-002", "PIP-003", "PIP-116", "PIP-120", "TLS-013", "TLS-014", "TLS-011")
+@pytest.mark.spec("PIP-002", "PIP-003", "PIP-116", "PIP-120", "TLS-013", "TLS-014", "TLS-011", "SCR-041")
 def test_flags_and_product_texts_hold_together(tool: Tool) -> None:
     for locale in LOCALES:
         spec = tool.spec(locale)
