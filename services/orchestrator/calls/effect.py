@@ -57,6 +57,7 @@ class Effects:
         nested = _Nested(call.id, sink, self._results)
         result, answered = await self._at_host(scope, admitted, progress, nested, stop)
         progress.close()
+        nested.close()
         cancelled = stop.is_set() and not (answered and _finished(result))
         request = BeforeCall(scope, call, admitted.fitted.arguments)
         result = await self._hooks.apply_after(request, result)
@@ -168,18 +169,33 @@ class _Progress:
         self._open = False
 
 
+class CallEnded(RuntimeError):
+    """What a call was given for its own time was used after its end (PIP-118)."""
+
+
 class _Nested:
-    """Tells of the calls of one call, numbered in the order of finishing (TRN-307)."""
+    """Tells of the calls of one call, numbered in the order of finishing (TRN-307).
+
+    A tool that kept it beyond its call charges nothing and shows nothing: every later use raises
+    `CallEnded`.
+    """
 
     def __init__(self, call_id: str, sink: CallSink, results: ResultMaker) -> None:
         self._call_id = call_id
         self._sink = sink
         self._results = results
         self._told = 0
+        self._open = True
 
     async def __call__(self, call: NestedCall) -> None:
+        if not self._open:
+            raise CallEnded(f"the call {self._call_id} has ended")
         index, self._told = self._told, self._told + 1
         await self._sink.nested(self._call_id, index, self._results.nested(call))
+
+    def close(self) -> None:
+        """The call has settled."""
+        self._open = False
 
 
 def _finished(result: ToolResult) -> bool:
