@@ -16,7 +16,7 @@ from services.common.toolhost.nested import NestedCall
 from services.common.wording import load
 from services.orchestrator.calls.admission import Admitted, ceiling_of
 from services.orchestrator.calls.closing import close
-from services.orchestrator.calls.contract import CallOutcome, EffectSink, Scope, StepKind
+from services.orchestrator.calls.contract import CallOutcome, EffectSink, NoSuchCall, Scope, StepKind
 from services.orchestrator.calls.hooks import BeforeCall, Hooks
 from services.orchestrator.calls.results import ResultMaker
 from services.orchestrator.hosts.contract import CANCEL_SECONDS, HostRun
@@ -171,15 +171,11 @@ class _Progress:
         self._open = False
 
 
-class CallEnded(RuntimeError):
-    """What a call was given for its own time was used after its end (PIP-118)."""
-
-
 class _Nested:
     """Tells of the calls of one call, numbered in the order of finishing (TRN-307).
 
     A tool that kept it beyond its call charges nothing and shows nothing: every later use raises
-    `CallEnded`.
+    `NoSuchCall`.
     """
 
     def __init__(self, call_id: str, sink: EffectSink, results: ResultMaker) -> None:
@@ -191,7 +187,7 @@ class _Nested:
 
     async def __call__(self, call: NestedCall) -> None:
         if not self._open:
-            raise CallEnded(f"the call {self._call_id} has ended")
+            raise NoSuchCall(self._call_id)
         index, self._told = self._told, self._told + 1
         await self._sink.nested(self._call_id, index, self._results.nested(call))
 
