@@ -187,6 +187,10 @@ class Paused:
 BatchEnd = Completed | Paused
 
 
+class NoSuchCall(LookupError):
+    """The call is not running, or not any more: what it was given ended with it (PIP-118)."""
+
+
 @dataclass(frozen=True, slots=True)
 class InnerStart:
     """A call of a running call that may run, and why."""

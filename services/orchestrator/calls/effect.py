@@ -16,7 +16,7 @@ from services.common.toolhost.nested import NestedCall
 from services.common.wording import load
 from services.orchestrator.calls.admission import Admitted, ceiling_of
 from services.orchestrator.calls.closing import close
-from services.orchestrator.calls.contract import CallOutcome, EffectSink, Scope, StepKind
+from services.orchestrator.calls.contract import CallOutcome, EffectSink, NoSuchCall, Scope, StepKind
 from services.orchestrator.calls.hooks import BeforeCall, Hooks
 from services.orchestrator.calls.results import ResultMaker
 from services.orchestrator.hosts.contract import CANCEL_SECONDS, HostRun
@@ -59,6 +59,7 @@ class Effects:
         nested = _Nested(call.id, sink, self._results)
         result, answered = await self._at_host(scope, admitted, progress, nested, stop)
         progress.close()
+        nested.close()
         cancelled = stop.is_set() and not (answered and _finished(result))
         request = BeforeCall(scope, call, admitted.fitted.arguments)
         result = await self._hooks.apply_after(request, result)
@@ -171,17 +172,28 @@ class _Progress:
 
 
 class _Nested:
-    """Tells of the calls of one call, numbered in the order of finishing (TRN-307)."""
+    """Tells of the calls of one call, numbered in the order of finishing (TRN-307).
+
+    A tool that kept it beyond its call charges nothing and shows nothing: every later use raises
+    `NoSuchCall`.
+    """
 
     def __init__(self, call_id: str, sink: EffectSink, results: ResultMaker) -> None:
         self._call_id = call_id
         self._sink = sink
         self._results = results
         self._told = 0
+        self._open = True
 
     async def __call__(self, call: NestedCall) -> None:
+        if not self._open:
+            raise NoSuchCall(self._call_id)
         index, self._told = self._told, self._told + 1
         await self._sink.nested(self._call_id, index, self._results.nested(call))
+
+    def close(self) -> None:
+        """The call has settled."""
+        self._open = False
 
 
 def _finished(result: ToolResult) -> bool:

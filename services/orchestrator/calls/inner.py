@@ -18,14 +18,17 @@ from services.orchestrator.agents.profile import Agent
 from services.orchestrator.calls.admission import Admission, Admissions, Admitted
 from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.budget import NestedBudget
-from services.orchestrator.calls.contract import CallOutcome, CallSink, InnerStart, Scope, UnknownOutcome
+from services.orchestrator.calls.contract import (
+    CallOutcome,
+    CallSink,
+    InnerStart,
+    NoSuchCall,
+    Scope,
+    UnknownOutcome,
+)
 from services.orchestrator.calls.effect import Effects
 from services.orchestrator.calls.toolbox import Toolbox
 from services.orchestrator.store.records import Conversation, GateVerdict, StoredCall
-
-
-class NoSuchCall(LookupError):
-    """The call is not running, or not any more: its inner calls ended with it."""
 
 
 class InnerCalls:
@@ -57,16 +60,19 @@ class InnerCalls:
     @property
     def agent(self) -> Agent:
         """For whom the call runs, as the turn began with it (SCR-017)."""
+        self._check()
         return self._scope.agent
 
     @property
     def toolbox(self) -> Toolbox:
         """The tools that were declared to the model with the call."""
+        self._check()
         return self._scope.toolbox
 
     @property
     def budget(self) -> NestedBudget | None:
         """Room for inner calls; None outside a turn (SCR-109)."""
+        self._check()
         return self._scope.nested_budget
 
     async def conversation(self) -> Conversation:

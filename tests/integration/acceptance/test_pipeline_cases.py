@@ -1,9 +1,19 @@
 """The acceptance cases at the end of pipeline.md, by number, in a whole crew.
 
-Cases that need no model or no second service are proven where their part is: 13 and 14 in
-tests/unit/orchestrator/calls, 16 in tests/integration/audit, 22 and 23 beside masking and the file
-queue, 24 and 26 in tests/integration/tools, 29 and 30 in tests/integration/calls, 33 in
-tests/integration/calls/test_review.py (the policy text; the model families are not part of the system).
+More of them are in test_pipeline_cases_of_effects.py: 5, 13, 18 over a restart, 20, 22, 26, 27 (without
+the id, there being none yet) and 35.
+
+Those that need no model or a part by itself are proven where that part is: 10 in
+tests/integration/tools/test_with_client.py and tests/integration/calls/test_remote_host.py; 14 and the
+built-in hook of 25 in tests/unit/orchestrator/calls/test_pipeline.py; 16 in
+tests/integration/store/test_turns.py; 23 in tests/unit/tools/workspace/test_disk.py; 24 in
+tests/integration/tools/test_service.py (paths; there is no desktop and no fetching of addresses); 29 in
+tests/integration/calls/test_two_phases.py; the same id twice of 30 in
+tests/integration/tools/test_service.py; the same policy of 33 in tests/integration/calls/test_review.py
+(model families are not part of the system).
+
+No part of the system yet: hooks of kits (25), `verify` (28), `check_effect` (30), `tool_limits` (34), the
+recogniser of commands (36) and `min_isolation` (37).
 """
 
 from __future__ import annotations

@@ -126,6 +126,35 @@ async def test_case_20_a_batch_ends_the_turn_when_all_of_it_says_so(
         assert events[-1].done.text == ("Asked again." if asked_again else "")
 
 
+SECRET = "key-of-the-provider-5f3a"
+
+
+@pytest.mark.spec("PIP-134")
+async def test_case_22_a_secret_is_in_no_progress_result_or_message(
+    database: ScratchDatabase, model_server: ModelServer
+) -> None:
+    async def tell(run: Run) -> ToolResult:
+        await run.progress(f"begun with {SECRET}", {"key": SECRET})
+        return text_result(f"ended with {SECRET}", details={"key": SECRET})
+
+    environ = {ROUTES: "openai:main", "OPENAI_BASE_URL": model_server.base_url, "OPENAI_API_KEY": SECRET}
+    async with (
+        added_host([Scripted("tell", tell)]) as config,
+        running_crew(database, config=config, environ=environ) as crew,
+    ):
+        conversation_id = await crew.open(autonomous=True)
+        model_server.play(call("tell", {}), text("Done."))
+        events = await crew.send(conversation_id, "go")
+        (progress,) = [event.tool_progress for event in events if event.HasField("tool_progress")]
+        assert progress.text.startswith("begun with ")
+        (result,) = results(events)
+        assert result.output.startswith("ended with ")
+        assert told(model_server)[0].startswith("ended with ")
+        conversation, run = await crew.get(conversation_id), await crew.last_run(conversation_id)
+        for said in (*events, conversation, run, model_server.requests[-1].body):
+            assert SECRET not in str(said)
+
+
 @pytest.mark.spec("PIP-070", "PIP-072")
 async def test_case_26_quotes_and_arguments_arrive_as_they_were_written(
     crew: Crew, model_server: ModelServer
