@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from services.common.wording import load
 from services.orchestrator.models.config import ModelsConfig
 from services.orchestrator.models.contract import (
     AllRoutesFailed,
@@ -21,6 +22,7 @@ from services.orchestrator.models.contract import (
 )
 from services.orchestrator.models.facade import Models
 from services.orchestrator.money.account import Account
+from services.orchestrator.money.notices import BudgetNotices
 from services.orchestrator.money.side_calls import BudgetSpent, SideCalls
 from services.orchestrator.money.treasury import Treasury
 from services.orchestrator.store import conversations, ledger
@@ -90,7 +92,7 @@ async def models(model_server: ModelServer) -> AsyncIterator[Watched]:
 @pytest.fixture
 def side_calls(models: Models, store: Database) -> SideCalls:
     budgets = [Budget("crew", "", "day", 0.05)]
-    return SideCalls(models, store, Treasury(store, budgets, lambda standing: None))
+    return SideCalls(models, store, Treasury(store, budgets, BudgetNotices(load("orchestrator"), "en")))
 
 
 @pytest.mark.spec("TRN-264", "TRN-259", "FLD-016")
