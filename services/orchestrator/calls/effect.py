@@ -16,7 +16,7 @@ from services.common.toolhost.nested import NestedCall
 from services.common.wording import load
 from services.orchestrator.calls.admission import Admitted, ceiling_of
 from services.orchestrator.calls.closing import close
-from services.orchestrator.calls.contract import CallOutcome, CallSink, Scope, StepKind
+from services.orchestrator.calls.contract import CallOutcome, EffectSink, Scope, StepKind
 from services.orchestrator.calls.hooks import BeforeCall, Hooks
 from services.orchestrator.calls.results import ResultMaker
 from services.orchestrator.hosts.contract import CANCEL_SECONDS, HostRun
@@ -33,7 +33,9 @@ class Effects:
         self._results = results
         self._hooks = hooks
 
-    async def run(self, scope: Scope, admitted: Admitted, sink: CallSink, stop: asyncio.Event) -> CallOutcome:
+    async def run(
+        self, scope: Scope, admitted: Admitted, sink: EffectSink, stop: asyncio.Event
+    ) -> CallOutcome:
         """Run `admitted`; `stop` ends the work at the host and keeps what was captured.
 
         Every fault of tool or host is a result. What `sink.starting` raises is passed on, and
@@ -65,7 +67,7 @@ class Effects:
             call,
             result,
             locale=scope.locale,
-            ceiling=ceiling_of(scope.agent),
+            ceiling=ceiling_of(scope),
             verdict=admitted.verdict,
             reason=admitted.rule,
             arguments_json=admitted.fitted.json,
@@ -148,7 +150,7 @@ class Effects:
 class _Progress:
     """Passes progress on while the call runs; what comes later is dropped (PIP-040)."""
 
-    def __init__(self, call_id: str, sink: CallSink, results: ResultMaker) -> None:
+    def __init__(self, call_id: str, sink: EffectSink, results: ResultMaker) -> None:
         self._call_id = call_id
         self._sink = sink
         self._results = results
@@ -171,7 +173,7 @@ class _Progress:
 class _Nested:
     """Tells of the calls of one call, numbered in the order of finishing (TRN-307)."""
 
-    def __init__(self, call_id: str, sink: CallSink, results: ResultMaker) -> None:
+    def __init__(self, call_id: str, sink: EffectSink, results: ResultMaker) -> None:
         self._call_id = call_id
         self._sink = sink
         self._results = results

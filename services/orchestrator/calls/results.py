@@ -96,7 +96,9 @@ class ResultMaker:
         notes = [note] if note else []
         if replaced:
             notes.append(words.text(locale, "calls.results.replaced", count=replaced))
-        prefix = words.text(locale, "calls.results.error_prefix") if result.is_error and not own_words else ""
+        # A script that failed is known by the first line of its own answer (SCR-355).
+        plain = not result.is_error or own_words or result.script is not None
+        prefix = "" if plain else words.text(locale, "calls.results.error_prefix")
         ending = "".join(f"\n{each}" for each in notes)
         room = max(1, ceiling.chars - len(prefix) - len(ending))
         sized = spec is not None and spec.sizes_itself

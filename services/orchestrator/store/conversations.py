@@ -201,6 +201,23 @@ async def grant(connection: Connection, conversation_id: str, allows: str) -> No
     )
 
 
+async def count_use(connection: Connection, conversation_id: str, allows: str) -> None:
+    """Count that a grant let a call through (FLD-021)."""
+    await connection.execute(
+        "update grants set uses = uses + 1 where conversation_id = %s and allows = %s",
+        (conversation_id, allows),
+    )
+
+
+async def uses(connection: Connection, conversation_id: str) -> Mapping[str, int]:
+    """How often each grant of a conversation let a call through."""
+    cursor = await connection.execute(
+        "select allows, uses from grants where conversation_id = %s order by created_at, allows",
+        (conversation_id,),
+    )
+    return {row["allows"]: row["uses"] for row in await cursor.fetchall()}
+
+
 async def set_grants(connection: Connection, conversation_id: str, allows: Sequence[str]) -> None:
     """Keep exactly these grants, as a person says; those that stay keep their count of uses."""
     await connection.execute("update conversations set updated_at = now() where id = %s", (conversation_id,))

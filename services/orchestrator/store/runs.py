@@ -85,6 +85,22 @@ async def get(connection: Connection, run_id: str) -> Run | None:
     return of_row(row) if row else None
 
 
+async def lineage(connection: Connection, run_id: str) -> set[str]:
+    """The run and those whose places it took, one after the other, when their processes died."""
+    cursor = await connection.execute(
+        """
+        with recursive before as (
+            select id, recovered_from from runs where id = %s
+            union
+            select r.id, r.recovered_from from runs r join before b on r.id = b.recovered_from
+        )
+        select id from before
+        """,
+        (run_id,),
+    )
+    return {str(row["id"]) for row in await cursor.fetchall()}
+
+
 async def newest(
     connection: Connection,
     *,

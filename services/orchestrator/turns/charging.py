@@ -87,28 +87,36 @@ async def charge_side_call(
 async def charge_tools(connection: Connection, turn: Turn, outcomes: Sequence[CallOutcome]) -> Charged | None:
     """Charge what tools paid themselves; None when they paid nothing (TRN-263).
 
-    Tools of the orchestrator ask models through `SideCalls`, which wrote the ledger; of what another
-    host says that it paid, the entry is made here.
+    What calls of a script cost is charged already, as they ended.
     """
-    cost, unknown, children = 0.0, 0, 0.0
-    for outcome in outcomes:
-        paid = outcome.cost_usd
-        left = turn.charged.get(outcome.call.id, NOTHING_CHARGED).left_of(outcome)
-        cost, unknown = cost + left.cost_usd, unknown + left.unknown_calls
-        children += outcome.script.child_spent_usd if outcome.script else 0.0
-        if outcome.host == OWN_HOST:
-            continue
-        route = Route(outcome.host, outcome.call.name)
-        for price in [*([] if paid is None else [paid]), *[None] * outcome.unknown_cost_calls]:
-            await _record(connection, turn, "tool", route, price)
+    left = [turn.charged.get(each.call.id, NOTHING_CHARGED).left_of(each) for each in outcomes]
+    cost, unknown = sum(each.cost_usd for each in left), sum(each.unknown_calls for each in left)
+    children = sum(outcome.script.child_spent_usd for outcome in outcomes if outcome.script)
+    await enter_tools(connection, turn, outcomes)
     if not (cost or unknown or children):
         return None
     return await _charge(connection, turn, cost, unknown, children_usd=children)
 
 
-async def charge_nested(connection: Connection, turn: Turn, call: NestedCall) -> Charged:
-    """Charge a call of a script that still runs, whose model question wrote the ledger (TRN-290)."""
-    return await _charge(connection, turn, call.cost_usd, call.unknown_cost_calls)
+async def charge_nested(connection: Connection, turn: Turn, calls: Sequence[NestedCall]) -> Charged | None:
+    """Charge calls of a script that still runs; None when they paid nothing (TRN-290)."""
+    cost = sum(call.cost_usd or 0.0 for call in calls)
+    unknown = sum(call.unknown_cost_calls for call in calls)
+    return await _charge(connection, turn, cost, unknown) if cost or unknown else None
+
+
+async def enter_tools(connection: Connection, turn: Turn, outcomes: Sequence[CallOutcome]) -> None:
+    """Make the ledger's entries of what other hosts say that their tools paid.
+
+    Tools of the orchestrator ask models through `SideCalls`, which wrote the ledger.
+    """
+    for outcome in outcomes:
+        if outcome.host == OWN_HOST:
+            continue
+        route = Route(outcome.host, outcome.call.name)
+        paid = [] if outcome.cost_usd is None else [outcome.cost_usd]
+        for price in [*paid, *[None] * outcome.unknown_cost_calls]:
+            await _record(connection, turn, "tool", route, price)
 
 
 async def _charge(

@@ -72,8 +72,9 @@ class Decisions:
             settled = await approvals.settle(connection, approval_id, status, decided_by=by)
             if approval.kind == "budget":
                 await spending.answer(connection, asked_about(approval), go_on=approve, by=by)
-            if approve and always and approval.may_always:
-                await conversations.grant(connection, approval.conversation_id, always_allows(approval))
+            allows = always_allows(approval) if approve and always else None
+            if allows is not None:
+                await conversations.grant(connection, approval.conversation_id, allows)
             return await self._resume(connection, settled, conversation, instance)
 
     async def answer(

@@ -222,6 +222,8 @@ class TurnLoop:
         if isinstance(end, Paused):
             ttl = turn.conversation.approval_ttl_seconds or self._ttl_seconds
             return Waiting(await self._writes.pause(turn, end.call, end.ask, ttl))
+        if turn.nested_budget.exhausted:
+            return Halted("nested_calls")
         if end.terminate:
             text = "\n\n".join(turn.said)
             await self._writes.finish(turn, "done", _summary(text))
@@ -268,6 +270,8 @@ class TurnLoop:
             reviews=turn.reviews,
             leave_open=lambda: turn.stop_reason not in ENDING_STOPS,
             cut_off_by=lambda: cut_off_by(turn),
+            nested_budget=turn.nested_budget,
+            attended=turn.attended,
         )
 
     async def _unknown_outcomes(self, turn: Turn) -> Sequence[UnknownOutcome]:

@@ -70,6 +70,10 @@ class RunRecorder:
         self._activity.step_changed(self.run, step)
         return step
 
+    def changed(self, step: runs_pb2.RunStep) -> None:
+        """Show what an open step says by now."""
+        self._activity.step_changed(self.run, step)
+
     def close(self, step: runs_pb2.RunStep, *, ms: int | None = None, **fields: Any) -> None:
         """End a step and show it; its duration is never negative (TRN-160)."""
         opened = self._opened.pop(step.index, None)

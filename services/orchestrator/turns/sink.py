@@ -11,7 +11,7 @@ from crew.v1 import events_pb2, runs_pb2
 
 from services.common.toolhost.contract import Effect
 from services.common.toolhost.nested import NestedCall
-from services.orchestrator.calls.contract import CallOutcome
+from services.orchestrator.calls.contract import CallOutcome, InnerStart
 from services.orchestrator.calls.steps import step_arguments
 from services.orchestrator.store.audit import NewEntry
 from services.orchestrator.store.records import GateVerdict, StoredCall
@@ -27,6 +27,7 @@ class TurnSink:
         self._turn = turn
         self._writes = writes
         self._observed = observed
+        self._inner = writes.inner(turn)
 
     async def announced(self, call: StoredCall) -> None:
         """Show the call with the arguments as the model wrote them."""
@@ -38,11 +39,19 @@ class TurnSink:
         self._publish(tool_progress=events_pb2.ToolProgress(id=call_id, text=text, details=told))
 
     async def nested(self, call_id: str, index: int, call: NestedCall) -> None:
-        """Charge a call of a script and show it."""
-        if call.cost_usd or call.unknown_cost_calls:
-            await self._writes.nested(self._turn, call_id, call)
+        """Charge a call of a script, keep it on the script's card and show it."""
+        step = self._turn.call_steps.get(call_id)
+        if step is not None:
+            calls = orjson.loads(step.calls) if step.calls else []
+            step.calls = orjson.dumps([*calls, orjson.Fragment(call.json())]).decode()
         told = events_pb2.NestedCall(tool_call_id=call_id, index=index, call=call.json())
-        self._publish(nested_call=told)
+
+        def show() -> None:
+            if step is not None:
+                self._turn.recorder.changed(step)
+            self._publish(nested_call=told)
+
+        await self._inner.nested(call_id, call, step, show)
 
     async def starting(
         self,
@@ -76,6 +85,15 @@ class TurnSink:
         else:
             await self._writes.starting(self._turn, entry, step)
 
+    async def inner_starting(self, starts: Sequence[InnerStart]) -> None:
+        """Record why calls of a running call may run; committed before this returns."""
+        await self._inner.starting(starts)
+
+    async def inner_ended(self, outcome: CallOutcome) -> None:
+        """Count a call of a running call; its end is on record with what is written next."""
+        self._observed(self._turn, outcome)
+        self._inner.ended(outcome)
+
     async def ended(self, outcome: CallOutcome) -> None:
         """Close the step, count the call and show the result."""
         self._close_step(outcome)
@@ -101,6 +119,7 @@ class TurnSink:
 
     async def store(self, outcomes: Sequence[CallOutcome]) -> None:
         """Store the tool messages in the order written."""
+        await self._inner.flush()
         steps = [self._step_of(outcome) for outcome in outcomes]
         await self._writes.outcomes(self._turn, outcomes, steps)
         for outcome in outcomes:

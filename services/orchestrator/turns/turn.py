@@ -11,6 +11,7 @@ from crew.v1 import runs_pb2
 from services.common.toolhost.nested import NestedCall
 from services.common.wording import Locale
 from services.orchestrator.agents.profile import Agent
+from services.orchestrator.calls.budget import NestedBudget
 from services.orchestrator.calls.contract import CallOutcome, CutOff
 from services.orchestrator.calls.loop_guard import LoopGuard
 from services.orchestrator.context.texts import AgentTexts
@@ -102,6 +103,8 @@ class Turn:
     call_steps: dict[str, runs_pb2.RunStep] = field(default_factory=dict)
     # Of an agent whose calls a second model judges.
     reviews: TurnReviews | None = None
+    # Room for the calls of the turn's scripts.
+    nested_budget: NestedBudget = field(default_factory=lambda: NestedBudget(0))
     # What calls of a running script cost that is charged already, by the script's call id.
     charged: dict[str, ChargedCalls] = field(default_factory=dict)
     # Why reads that run, or ran, were let through, by call id: stored with their results.

@@ -11,7 +11,6 @@ from uuid import uuid4
 
 from crew.v1 import runs_pb2
 
-from services.common.toolhost.nested import NestedCall
 from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.contract import ApprovalDraft, CallOutcome
 from services.orchestrator.models.contract import Reply, Route
@@ -30,18 +29,15 @@ from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.store.records import (
     Approval,
     Conversation,
-    GateVerdict,
     Message,
     RunStatus,
     StoredCall,
 )
-from services.orchestrator.turns.charging import charge_model_call, charge_nested, charge_tools
+from services.orchestrator.turns.charging import charge_model_call, charge_tools
+from services.orchestrator.turns.inner_writes import InnerWrites
 from services.orchestrator.turns.trail import Trail
-from services.orchestrator.turns.turn import NOTHING_CHARGED, Turn
+from services.orchestrator.turns.turn import Turn
 from services.orchestrator.turns.unbroken import unbroken
-
-# Verdicts whose reason names who decided.
-_BY_A_PERSON: frozenset[GateVerdict] = frozenset({"approved", "denied"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +64,10 @@ class TurnWrites:
     def __init__(self, database: Database, trail: Trail) -> None:
         self._database = database
         self.trail = trail
+
+    def inner(self, turn: Turn) -> InnerWrites:
+        """Of the calls that calls of the turn make."""
+        return InnerWrites(self._database, self.trail, turn)
 
     async def take_steers(self, turn: Turn) -> Sequence[str]:
         """Move waiting steer messages into the log as one message of the person (TRN-069, TRN-080).
@@ -170,6 +170,8 @@ class TurnWrites:
             await turns.hold(connection, turn.claim)
             if entry.allowed_by == "approved":
                 await approvals.mark_started(connection, turn.conversation_id, entry.call.call_id)
+            if entry.allowed_by == "always":
+                await conversations.count_use(connection, turn.conversation_id, entry.rule)
             await audit.record(connection, [entry])
             await turn.recorder.write(connection, step)
 
@@ -186,20 +188,12 @@ class TurnWrites:
             stored = await messages.append(connection, turn.conversation_id, stored_messages)
             charged = await charge_tools(connection, turn, outcomes)
             await turn.recorder.write(connection, *steps)
-            await self._ended(connection, turn, outcomes)
+            await audit.record(connection, self.trail.ends(turn, outcomes))
         turn.log.extend(stored)
         for outcome in outcomes:
             turn.charged.pop(outcome.call.id, None)
         if charged is not None:
             charged.show(turn)
-
-    async def nested(self, turn: Turn, call_id: str, call: NestedCall) -> None:
-        """Charge a call of the running script `call_id` at once (TRN-290)."""
-        async with self._database.transaction() as connection:
-            await turns.hold(connection, turn.claim)
-            charged = await charge_nested(connection, turn, call)
-        turn.charged[call_id] = turn.charged.get(call_id, NOTHING_CHARGED).plus(call)
-        charged.show(turn)
 
     async def pause(self, turn: Turn, call: StoredCall, draft: ApprovalDraft, ttl_seconds: int) -> Approval:
         """Put a request before a person and give the conversation free; nothing runs (TRN-196)."""
@@ -257,7 +251,7 @@ class TurnWrites:
         async with self._database.transaction() as connection:
             await turns.release(connection, turn.claim)
             await messages.append(connection, turn.conversation_id, stored_messages)
-            await self._ended(connection, turn, closed)
+            await audit.record(connection, self.trail.ends(turn, closed))
             if abandoned:
                 await charge_model_call(connection, turn, answered=False, cost_usd=None, abandoned=abandoned)
             await runs.set_status(connection, turn.run_id, status, summary)
@@ -342,24 +336,6 @@ class TurnWrites:
         open_steps = [step for step in (turn.model_step, *turn.call_steps.values()) if step is not None]
         await turn.recorder.write(connection, *open_steps)
         return True
-
-    async def _ended(self, connection: Connection, turn: Turn, outcomes: Sequence[CallOutcome]) -> None:
-        entries = []
-        for outcome in outcomes:
-            if let_through := turn.let_through.get(outcome.call.id):
-                entries.append(let_through)
-            call, end = self.trail.ended(turn, outcome)
-            entries.append(
-                audit.NewEntry(
-                    "ended" if outcome.ms is not None else "withheld",
-                    call,
-                    outcome.verdict,
-                    outcome.reason[:500],
-                    outcome.reason if outcome.verdict in _BY_A_PERSON else None,
-                    end,
-                )
-            )
-        await audit.record(connection, entries)
 
 
 def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:

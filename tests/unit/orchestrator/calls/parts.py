@@ -23,7 +23,7 @@ from services.common.toolhost.nested import NestedCall
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.agents.profile import Agent
 from services.orchestrator.calls.arguments import digest
-from services.orchestrator.calls.contract import CallOutcome, Scope
+from services.orchestrator.calls.contract import CallOutcome, InnerStart, Scope
 from services.orchestrator.calls.hooks import Hooks
 from services.orchestrator.calls.masking import SecretMask
 from services.orchestrator.calls.pipeline import CallPipeline
@@ -123,6 +123,15 @@ class Sink:
             raise self.fail_starting
         self.events.append(("starting", call.id))
         self.allowed[call.id] = (arguments_json, allowed_by, rule)
+
+    async def inner_starting(self, starts: Sequence[InnerStart]) -> None:
+        for start in starts:
+            self.events.append(("inner_starting", start.call.id))
+            self.allowed[start.call.id] = (start.arguments_json, start.allowed_by, start.rule)
+
+    async def inner_ended(self, outcome: CallOutcome) -> None:
+        self.events.append(("inner_ended", outcome.call.id))
+        self.outcomes[outcome.call.id] = outcome
 
     async def ended(self, outcome: CallOutcome) -> None:
         self.events.append(("ended", outcome.call.id))

@@ -130,6 +130,7 @@ export interface Conversation {
   pending_approval: Approval | null;
   messages: Message[];
   has_earlier: boolean;
+  grants: Grant[];
 }
 
 export interface ConversationFrame {
@@ -174,6 +175,11 @@ export interface Escalated {
 
 export interface Failed {
   message: string;
+}
+
+export interface Grant {
+  allows: string;
+  uses: number;
 }
 
 export interface Halted {
@@ -442,6 +448,7 @@ export interface Tool {
   label: string;
   kind: string;
   host: string;
+  with_reads?: boolean;
 }
 
 export interface ToolCall {

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import struct
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
+_PR_SET_PDEATHSIG = 1
+_SIGKILL = 9
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_GET_NO_NEW_PRIVS = 39
 _PR_SET_SECCOMP = 22
@@ -31,7 +32,7 @@ _CAPSET = {"x86_64": 126, "aarch64": 91}
 
 def machine() -> str:
     """The architecture, in the kernel's name for it."""
-    return platform.machine()
+    return os.uname().machine
 
 
 def syscall(number: int, *arguments: int | ctypes.c_void_p | bytes | None) -> int:
@@ -63,6 +64,11 @@ def _prctl(option: int, *arguments: int | ctypes.c_void_p) -> int:
 def become_subreaper() -> None:
     """Become the parent of every orphan among this process's descendants."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> None:
+    """Be killed when the thread that started this process ends, also across `exec`."""
+    _prctl(_PR_SET_PDEATHSIG, _SIGKILL)
 
 
 def give_up_new_privileges() -> None:

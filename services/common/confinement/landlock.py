@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 import stat
 import struct
-from collections.abc import Iterable
 
-from services.tools.shell.sandbox import kernel
+from services.common.confinement import kernel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _CREATE_RULESET = 444
 _ADD_RULE = 445
