@@ -64,6 +64,7 @@ from services.orchestrator.models.config import ModelsConfig, Price
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
 from services.orchestrator.money.budgets import budgets_of, unknown_agents
+from services.orchestrator.money.notices import BudgetNotices
 from services.orchestrator.money.side_calls import SideCalls
 from services.orchestrator.money.treasury import Treasury
 from services.orchestrator.notifications import Notifier
@@ -77,7 +78,6 @@ from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.allowance import Allowance
 from services.orchestrator.turns.asking import Asking
-from services.orchestrator.turns.budget_notices import BudgetNotices
 from services.orchestrator.turns.compacting import Compacting
 from services.orchestrator.turns.continuing import Continuing
 from services.orchestrator.turns.decisions import Decisions
@@ -150,8 +150,8 @@ class _Orchestrator:
         pipeline = CallPipeline(grant_for=self.agents.workspace_grant, mask=mask)
         metrics = ToolMetrics()
         activity, streams = Activity(), Streams()
-        notices = BudgetNotices(activity, catalogue, locale)
-        treasury = Treasury(self.database, budgets_of(values.budgets), notices.nearly_spent)
+        notices = BudgetNotices(catalogue, locale)
+        treasury = Treasury(self.database, budgets_of(values.budgets), notices)
         side_calls = SideCalls(self.models, self.database, treasury)
         self.sandbox = script_sandbox(settings)
         self.channels, hosts = tool_hosts(settings, self._own_tools(pipeline, side_calls))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import structlog
 
 from services.orchestrator.money.account import Account
 from services.orchestrator.money.budgets import Standing, paying, standings
+from services.orchestrator.money.notices import BudgetNotices, setting_of
 from services.orchestrator.store import spending
 from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.store.spending import Budget
@@ -49,15 +50,13 @@ class Treasury:
     Args:
         database: Where spending and promises are, for all orchestrators.
         budgets: Those that have a limit.
-        nearly_spent: Tells the owner, once in a budget's day or month, that it is nearly spent.
+        notices: Tells the owner of those that are nearly spent.
     """
 
-    def __init__(
-        self, database: Database, budgets: Sequence[Budget], nearly_spent: Callable[[Standing], None]
-    ) -> None:
+    def __init__(self, database: Database, budgets: Sequence[Budget], notices: BudgetNotices) -> None:
         self._database = database
         self._budgets = tuple(budgets)
-        self._nearly_spent = nearly_spent
+        self._notices = notices
 
     async def ask(
         self,
@@ -124,7 +123,7 @@ class Treasury:
             return await self._standings(connection, self._budgets)
 
     async def look(self, account: Account) -> None:
-        """Tell the owner of budgets that what was just charged brought near their end.
+        """Tell the owner of budgets that what was just charged brought near their end, or to it.
 
         Never fails: it stands behind charges that are done.
         """
@@ -134,9 +133,8 @@ class Treasury:
         try:
             async with self._database.connection() as connection:
                 for standing in await self._standings(connection, mine):
-                    near = standing.state != "free" and standing.budget.limit_usd > 0
-                    if near and await spending.first_notice(connection, standing.budget):
-                        self._nearly_spent(standing)
+                    if cause := await self._notices.tell(connection, standing):
+                        log.warning("budget_told_of", cause=cause, budget=setting_of(standing.budget))
         except Exception as error:
             # The next look tells it.
             log.warning("budgets_not_looked_at", error=type(error).__name__)

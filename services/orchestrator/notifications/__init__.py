@@ -1,4 +1,4 @@
-"""What the owner is told without having asked: tools and hosts in trouble, requests that wait.
+"""What the owner is told without having asked: tools and hosts in trouble, requests that wait, budgets.
 
 `Notifier` looks, tells each thing once, and passes every change on to the watchers of the activity
 stream. The rows themselves are `store.notifications`.

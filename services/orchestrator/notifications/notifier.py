@@ -86,13 +86,16 @@ class Notifier:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def look(self) -> None:
-        """Tell of every trouble that began or is over, and give up what nobody was shown in time.
+        """Tell of every trouble that began or is over, end what was told of budgets, and give up what
+        nobody was shown in time.
 
         Raises:
             DatabaseLost: Postgres is away; the next look finds the same.
         """
         await self._look_at_hosts()
         await self._look_at_tools()
+        async with self._database.transaction() as connection:
+            await notifications.end_budgets(connection)
         async with self._database.connection() as connection:
             if count := await notifications.give_up_overdue(connection):
                 log.warning("notifications_not_delivered", count=count)

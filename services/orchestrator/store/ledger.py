@@ -88,7 +88,8 @@ async def record(
 ) -> None:
     """Add a call made outside the loop, or one of the loop that was abandoned (TRN-264, TRN-267).
 
-    A conversation or run that is gone is left out of the entry, the entry is not.
+    A conversation or run that is gone is left out of the entry, the entry is not. Looked up under the lock
+    that the foreign key takes, so that one which is being deleted at this moment counts as gone too.
 
     Raises:
         ValueError: The purpose is none the ledger knows (TRN-265).
@@ -99,8 +100,8 @@ async def record(
         """
         insert into side_calls (purpose, agent_id, conversation_id, run_id, provider, model, prompt_tokens,
             completion_tokens, cached_tokens, reasoning_tokens, cost_usd, cost_estimated)
-        values (%s, %s, (select id from conversations where id = %s), (select id from runs where id = %s),
-            %s, %s, %s, %s, %s, %s, %s, %s)
+        values (%s, %s, (select id from conversations where id = %s for key share),
+            (select id from runs where id = %s for key share), %s, %s, %s, %s, %s, %s, %s, %s)
         """,
         (
             purpose,

@@ -10,10 +10,11 @@ from uuid import uuid4
 
 from services.orchestrator.store.pool import Connection, Row
 from services.orchestrator.store.records import Approval
+from services.orchestrator.store.spending import Budget
 
 CHANNEL = "crew_notifications"
 
-Kind = Literal["trouble", "recovered", "approval"]
+Kind = Literal["trouble", "recovered", "approval", "budget"]
 Delivery = Literal["waiting", "delivered", "not_delivered"]
 
 _COLUMNS = """
@@ -157,6 +158,62 @@ async def closed(connection: Connection, approval_id: str, *, by_person: bool) -
         """,
         (by_person, approval_id),
     )
+
+
+async def tell_of_budget(
+    connection: Connection, budget: Budget, *, cause: str, subject: str, text: str
+) -> bool:
+    """Tell how a budget stands; False when it was told of in its present day or month (FLD-016)."""
+    cursor = await connection.execute(
+        """
+        with told as (
+            insert into budget_notices (scope, scope_id, period, starts_on, notification_id)
+            values (%(scope)s, %(scope_id)s, %(period)s, date_trunc(%(period)s, person_day())::date, %(id)s)
+            on conflict do nothing
+            returning notification_id
+        )
+        insert into notifications (id, kind, cause, subject, text, agent_id)
+        select notification_id, 'budget', %(cause)s, %(subject)s, %(text)s, %(agent_id)s from told
+        """,
+        {
+            "id": uuid4(),
+            "scope": budget.scope,
+            "scope_id": budget.id,
+            "period": budget.period,
+            "cause": cause,
+            "subject": subject,
+            "text": text,
+            # A schedule's id begins with its agent's.
+            "agent_id": budget.id.partition("/")[0] or None,
+        },
+    )
+    return cursor.rowcount == 1
+
+
+async def end_budgets(connection: Connection) -> int:
+    """End what is told of budgets whose day or month is over, or that a person goes on past; how many.
+
+    Whoever said to go on has read of it. Call it in a transaction.
+    """
+    cursor = await connection.execute(
+        """
+        with open as (
+            select n.id, date_trunc(b.period, person_day())::date <= b.starts_on as lasts, a.go_on
+            from notifications n
+            join budget_notices b on b.notification_id = n.id
+            left join budget_answers a on (a.scope, a.scope_id, a.period) = (b.scope, b.scope_id, b.period)
+                and a.day = person_day()
+            where n.kind = 'budget' and n.over_at is null
+        )
+        update notifications n set over_at = now() from open
+        where n.id = open.id and n.over_at is null and (open.go_on or not open.lasts)
+        returning n.id, open.go_on and open.lasts as known
+        """
+    )
+    ended = await cursor.fetchall()
+    if known := [str(row["id"]) for row in ended if row["known"]]:
+        await mark_read(connection, known)
+    return len(ended)
 
 
 async def newest(connection: Connection, *, limit: int, unread: bool = False) -> list[Notification]:

@@ -140,16 +140,3 @@ async def answer(connection: Connection, budgets: Sequence[Budget], *, go_on: bo
             """,
             (budget.scope, budget.id, budget.period, go_on, by),
         )
-
-
-async def first_notice(connection: Connection, budget: Budget) -> bool:
-    """Whether nobody was told yet, in this period of the budget, that it is nearly spent."""
-    cursor = await connection.execute(
-        """
-        insert into budget_notices (scope, scope_id, period, starts_on)
-        values (%(scope)s, %(id)s, %(period)s, date_trunc(%(period)s, person_day())::date)
-        on conflict do nothing
-        """,
-        {"scope": budget.scope, "id": budget.id, "period": budget.period},
-    )
-    return cursor.rowcount == 1

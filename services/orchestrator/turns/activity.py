@@ -59,10 +59,6 @@ class Activity:
         """The owner was told something, or has read it."""
         self._broadcast(runs_pb2.ActivityFrame(notification=frame))
 
-    def notice(self, text: str) -> None:
-        """Something the owner is told, whatever they look at."""
-        self._broadcast(runs_pb2.ActivityFrame(notice=runs_pb2.NoticeFrame(text=text)))
-
     def forget(self, run_id: str) -> None:
         """A run is not live here any more and nobody is to be told."""
         self._live.pop(run_id, None)

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from services.common.wording import load
 from services.orchestrator.models.config import ModelsConfig
 from services.orchestrator.models.contract import (
     AllRoutesFailed,
@@ -21,13 +22,15 @@ from services.orchestrator.models.contract import (
 )
 from services.orchestrator.models.facade import Models
 from services.orchestrator.money.account import Account
+from services.orchestrator.money.notices import BudgetNotices
 from services.orchestrator.money.side_calls import BudgetSpent, SideCalls
 from services.orchestrator.money.treasury import Treasury
-from services.orchestrator.store import ledger
+from services.orchestrator.store import conversations, ledger
 from services.orchestrator.store.ledger import PURPOSES
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.records import Usage
 from services.orchestrator.store.spending import Budget
+from tests.fixtures.crew import until
 from tests.fixtures.model_server import ModelServer, text, turn
 from tests.integration.money.conftest import Rows
 from tests.integration.money.test_budgets import costing
@@ -89,7 +92,7 @@ async def models(model_server: ModelServer) -> AsyncIterator[Watched]:
 @pytest.fixture
 def side_calls(models: Models, store: Database) -> SideCalls:
     budgets = [Budget("crew", "", "day", 0.05)]
-    return SideCalls(models, store, Treasury(store, budgets, lambda standing: None))
+    return SideCalls(models, store, Treasury(store, budgets, BudgetNotices(load("orchestrator"), "en")))
 
 
 @pytest.mark.spec("TRN-264", "TRN-259", "FLD-016")
@@ -215,3 +218,36 @@ async def test_an_entry_outlives_the_conversation_and_the_run_it_was_made_for(
     assert rows("select conversation_id, run_id from side_calls") == [
         {"conversation_id": None, "run_id": None}
     ]
+
+
+@pytest.mark.spec("TRN-264", "TRN-269")
+async def test_an_entry_is_made_when_its_conversation_is_deleted_at_that_very_moment(
+    side_calls: SideCalls, store: Database, model_server: ModelServer, rows: Rows
+) -> None:
+    leaving = "00000000-0000-0000-0000-00000000000b"
+    rows(
+        "insert into conversations (id, agent_id, channel, autonomous, cost_cap_usd) "
+        "values (%s, 'ann', 'web', false, 1)",
+        leaving,
+    )
+    model_server.play(text("A title", usage=costing(0.002)))
+
+    async def waits_for_the_deletion() -> bool:
+        return bool(
+            rows(
+                "select 1 from pg_stat_activity where wait_event_type = 'Lock' "
+                "and datname = current_database() and query like '%insert into side_calls%'"
+            )
+        )
+
+    async with store.transaction() as deleting:
+        assert await conversations.delete(deleting, leaving)
+        asking = asyncio.create_task(side_calls.ask(request(), "title", Account("ann", leaving)))
+        await until(waits_for_the_deletion)
+    async with asyncio.timeout(30):
+        assert (await asking).text == "A title"
+    assert rows(ENTRIES) == [entry(0.002)]
+    assert rows("select conversation_id, run_id from side_calls") == [
+        {"conversation_id": None, "run_id": None}
+    ]
+    assert rows("select calls, cost_usd::float8 from spending") == [{"calls": 1, "cost_usd": 0.002}]

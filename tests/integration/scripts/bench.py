@@ -16,6 +16,7 @@ from crew.v1 import script_sandbox_pb2_grpc
 from services.common.rpc import DirectedChannel
 from services.common.toolhost.contract import WorkspaceGrant
 from services.common.variables import Variables
+from services.common.wording import load
 from services.orchestrator.agents.profile import Agent
 from services.orchestrator.calls.budget import NestedBudget
 from services.orchestrator.calls.contract import CallOutcome, Completed, Scope
@@ -27,6 +28,7 @@ from services.orchestrator.hosts.own import AskUser, ProgressNote
 from services.orchestrator.models.config import ModelsConfig
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
+from services.orchestrator.money.notices import BudgetNotices
 from services.orchestrator.money.side_calls import SideCalls
 from services.orchestrator.money.treasury import Treasury
 from services.orchestrator.scripts.questions import Questions
@@ -112,10 +114,11 @@ async def script_bench(
             keys = {"OPENAI_API_KEY": "sk-of-the-test", "OPENROUTER_API_KEY": "sk-of-the-test"}
             variables = {**keys, "OPENAI_BASE_URL": models_url, "OPENROUTER_BASE_URL": models_url}
             models = Models(ModelsConfig(routes=[Route("openai", "test")], variables=Variables(variables)))
+            notices = BudgetNotices(load("orchestrator"), "en")
             scripts = Scripts(
                 sandbox=stub_of(channel),
                 desk=pipeline.inner,
-                questions=Questions(SideCalls(models, database, Treasury(database, (), lambda _: None))),
+                questions=Questions(SideCalls(models, database, Treasury(database, (), notices))),
                 database=database,
                 seconds=seconds,
             )

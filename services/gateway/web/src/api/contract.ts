@@ -334,10 +334,6 @@ export interface NestedCall {
   call: Json;
 }
 
-export interface NoticeFrame {
-  text: string;
-}
-
 export interface Notification {
   id: string;
   kind: string;
@@ -615,5 +611,4 @@ export type ActivityFrame =
   | ({ type: "run" } & RunFrame)
   | ({ type: "event" } & RunEventFrame)
   | ({ type: "conversation" } & ConversationFrame)
-  | ({ type: "notification" } & NotificationFrame)
-  | ({ type: "notice" } & NoticeFrame);
+  | ({ type: "notification" } & NotificationFrame);
