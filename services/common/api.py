@@ -95,6 +95,12 @@ def raw_json_empty(field: FieldDescriptor) -> str | None:
     return str(extensions[options_pb2.raw_json_empty]) or "null"
 
 
+def omits_unset(field: FieldDescriptor) -> bool:
+    """Whether HTTP leaves the key of an unset field out instead of writing null."""
+    extensions: Any = field.GetOptions().Extensions
+    return bool(extensions[options_pb2.omit_unset])
+
+
 def _service_methods() -> list[MethodDescriptor]:
     import crew.v1
 

@@ -16,7 +16,7 @@ from services.common.wording import Locale, locale_of
 REFUSED = 78
 # To hand descriptors to a program uvloop runs Python between fork and exec, where gRPC's threads are
 # gone: one child in five died of it. asyncio's own loop executes the program at once.
-_PLAIN_LOOP = frozenset({"tools"})
+_PLAIN_LOOP = frozenset({"tools", "script_sandbox"})
 
 
 class ServiceSettings(Protocol):

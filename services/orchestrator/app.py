@@ -20,15 +20,18 @@ from crew.v1 import (
     messages_pb2_grpc,
     notifications_pb2_grpc,
     runs_pb2_grpc,
+    script_sandbox_pb2_grpc,
+    script_stores_pb2_grpc,
     stats_pb2_grpc,
     system_pb2_grpc,
     tools_pb2_grpc,
     turns_pb2_grpc,
 )
 
-from services.common.rpc import DirectedChannel, RpcServer, Verifier, connect
+from services.common.rpc import RpcServer, Verifier, connect
 from services.common.settings import OrchestratorSettings
 from services.common.start import StartError
+from services.common.toolhost.contract import Tool
 from services.common.wording import load
 from services.orchestrator.access import ApiTokens, Logins, ScopeGuard
 from services.orchestrator.access.audit import AccessAudit
@@ -44,6 +47,7 @@ from services.orchestrator.api.crew import CrewServicer
 from services.orchestrator.api.messages import MessagesServicer
 from services.orchestrator.api.notifications import NotificationsServicer
 from services.orchestrator.api.runs import RunsServicer
+from services.orchestrator.api.script_stores import ScriptStoresServicer
 from services.orchestrator.api.stats import StatsServicer
 from services.orchestrator.api.store_faults import StoreFaults
 from services.orchestrator.api.system import SystemServicer
@@ -52,11 +56,10 @@ from services.orchestrator.api.turns import TurnsServicer
 from services.orchestrator.calls.masking import SecretMask
 from services.orchestrator.calls.metrics import ToolMetrics
 from services.orchestrator.calls.pipeline import CallPipeline
-from services.orchestrator.calls.registry import OfferedHost, ToolRegistry
+from services.orchestrator.calls.registry import ToolRegistry
 from services.orchestrator.calls.review import Reviewer
-from services.orchestrator.hosts.local import LocalToolHost
-from services.orchestrator.hosts.own import OWN_HOST, AskUser, ProgressNote
-from services.orchestrator.hosts.remote import RemoteToolHost
+from services.orchestrator.hosts.own import AskUser, ProgressNote
+from services.orchestrator.hosts.script_sandbox import ScriptSandboxState
 from services.orchestrator.models.config import ModelsConfig, Price
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
@@ -64,6 +67,10 @@ from services.orchestrator.money.budgets import budgets_of, unknown_agents
 from services.orchestrator.money.side_calls import SideCalls
 from services.orchestrator.money.treasury import Treasury
 from services.orchestrator.notifications import Notifier
+from services.orchestrator.reaching import script_sandbox, tool_hosts
+from services.orchestrator.scripts.questions import Questions
+from services.orchestrator.scripts.running import Scripts
+from services.orchestrator.scripts.tool_script import ToolScript
 from services.orchestrator.store import spending
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.space import Space
@@ -80,12 +87,14 @@ from services.orchestrator.turns.fitting import Fitting
 from services.orchestrator.turns.forking import Forking
 from services.orchestrator.turns.inbound import Inbound
 from services.orchestrator.turns.loop import TurnLoop
+from services.orchestrator.turns.naming import Naming
 from services.orchestrator.turns.observing import CallRecord
 from services.orchestrator.turns.peers import Peers
 from services.orchestrator.turns.prompt_changes import PromptChanges
 from services.orchestrator.turns.runner import TurnRunner
 from services.orchestrator.turns.stream import Streams
 from services.orchestrator.turns.trail import Trail
+from services.orchestrator.turns.trajectory.export import TrajectoryExport
 from services.orchestrator.turns.upkeep import Upkeep
 from services.orchestrator.turns.views import message_view
 from services.orchestrator.turns.writes import TurnWrites
@@ -137,14 +146,18 @@ class _Orchestrator:
             closed_ports=sorted({settings.port, settings.grpc_port, *settings.closed_ports} - {0}),
             private_paths=[settings.secrets_dir],
         )
-        self.channels, hosts = _hosts(settings)
-        self.registry = ToolRegistry(hosts)
         mask = SecretMask(settings.secret_values())
         pipeline = CallPipeline(grant_for=self.agents.workspace_grant, mask=mask)
         metrics = ToolMetrics()
         activity, streams = Activity(), Streams()
         notices = BudgetNotices(activity, catalogue, locale)
         treasury = Treasury(self.database, budgets_of(values.budgets), notices.nearly_spent)
+        side_calls = SideCalls(self.models, self.database, treasury)
+        self.sandbox = script_sandbox(settings)
+        self.channels, hosts = tool_hosts(settings, self._own_tools(pipeline, side_calls))
+        if self.sandbox is not None:
+            self.channels.append(self.sandbox)
+        self.registry = ToolRegistry(hosts, derived={ToolScript.name: ToolScript.derived})
         writes = TurnWrites(self.database, Trail(mask))
         loop = TurnLoop(
             database=self.database,
@@ -213,6 +226,15 @@ class _Orchestrator:
             activity=activity,
             locale=locale,
         )
+        self.naming = Naming(
+            database=self.database,
+            models=self.models,
+            side_calls=SideCalls(self.models, self.database, treasury),
+            activity=activity,
+            catalogue=catalogue,
+            locale=locale,
+            route=Route.parse(values.title_route) if values.title_route else None,
+        )
         desk = TurnDesk(
             database=self.database,
             inbound=inbound,
@@ -223,6 +245,7 @@ class _Orchestrator:
             peers=self.peers,
             activity=activity,
             space=space,
+            naming=self.naming,
         )
         audit = AccessAudit(self.database)
         owner_token = settings.owner_token.get_secret_value() if settings.owner_token else None
@@ -252,11 +275,19 @@ class _Orchestrator:
         approvals_pb2_grpc.add_ApprovalsServicer_to_server(ApprovalsServicer(self.database), grpc)
         notifications_pb2_grpc.add_NotificationsServicer_to_server(NotificationsServicer(self.database), grpc)
         runs_pb2_grpc.add_RunsServicer_to_server(
-            RunsServicer(database=self.database, activity=activity), grpc
+            RunsServicer(
+                database=self.database,
+                activity=activity,
+                trajectories=TrajectoryExport(self.database, settings.secret_values(), locale),
+            ),
+            grpc,
         )
         agents_pb2_grpc.add_AgentsServicer_to_server(
             AgentsServicer(agents=self.agents, registry=self.registry, models=self.models, locale=locale),
             grpc,
+        )
+        script_stores_pb2_grpc.add_ScriptStoresServicer_to_server(
+            ScriptStoresServicer(database=self.database, agents=self.agents), grpc
         )
         tools_pb2_grpc.add_ToolsServicer_to_server(
             ToolsServicer(agents=self.agents, registry=self.registry, locale=locale), grpc
@@ -278,12 +309,28 @@ class _Orchestrator:
             models=self.models,
             catalogue=catalogue,
             space=space,
+            sandbox=ScriptSandboxState(self.sandbox) if self.sandbox is not None else None,
         )
         system_pb2_grpc.add_SystemServicer_to_server(system, grpc)
         auth_pb2_grpc.add_AuthServicer_to_server(
             AuthServicer(logins, ApiTokens(self.database, audit), audit), grpc
         )
-        crew_pb2_grpc.add_CrewServicer_to_server(CrewServicer(desk=desk, database=self.database), grpc)
+        crew_pb2_grpc.add_CrewServicer_to_server(
+            CrewServicer(desk=desk, database=self.database, activity=activity), grpc
+        )
+
+    def _own_tools(self, pipeline: CallPipeline, side_calls: SideCalls) -> list[Tool]:
+        """Tools of this process."""
+        tools: list[Tool] = [AskUser(), ProgressNote()]
+        if self.sandbox is None:
+            return tools
+        scripts = Scripts(
+            sandbox=script_sandbox_pb2_grpc.ScriptSandboxStub(self.sandbox),
+            desk=pipeline.inner,
+            questions=Questions(side_calls),
+            database=self.database,
+        )
+        return [*tools, ToolScript(scripts)]
 
     async def start(self, stack: AsyncExitStack) -> None:
         """Bring everything up; `stack` takes it down again in the opposite order."""
@@ -319,6 +366,7 @@ class _Orchestrator:
         for agent in self.agents.list():
             for warning in await self.registry.warnings(agent, self.settings.locale):
                 log.warning("agent_warning", text=warning)
+        stack.push_async_callback(self.naming.close)
         stack.push_async_callback(self.upkeep.close)
         await self.upkeep.start()
         stack.push_async_callback(self.notifier.close)
@@ -350,29 +398,3 @@ def _own_address(settings: OrchestratorSettings) -> str:
     host = listen.rpartition(":")[0].strip("[]")
     everywhere = host in {"", "::"} or set(host) <= set("0.")
     return settings.orchestrator_address or ("" if everywhere else listen)
-
-
-def _hosts(settings: OrchestratorSettings) -> tuple[list[DirectedChannel], list[OfferedHost]]:
-    """The tools service, this process's own tools, and what the owner added."""
-    tools = connect(
-        settings.tools_address, caller="orchestrator", called="tools", secrets_dir=settings.secrets_dir
-    )
-    channels = [tools]
-    hosts = [
-        OfferedHost(RemoteToolHost("tools", tools)),
-        OfferedHost(LocalToolHost(OWN_HOST, [AskUser(), ProgressNote()])),
-    ]
-    for name, entry in settings.config.values.tool_hosts.items():
-        token_file = entry.token_file if entry.token_file.is_absolute() else settings.home / entry.token_file
-        try:
-            token = token_file.read_text("utf-8").strip()
-        except OSError:
-            raise StartError(
-                "error.start.host_token", catalogue=load("common", "orchestrator"), name=name, file=token_file
-            ) from None
-        channel = DirectedChannel(entry.address, token=token)
-        channels.append(channel)
-        hosts.append(
-            OfferedHost(RemoteToolHost(name, channel, trusted=entry.trust), agents=frozenset(entry.agents))
-        )
-    return channels, hosts

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 
 import uvloop
 
-from tests.bench import dispatch, memory, plain_turn, prompt, start, streaming, tool_call
+from tests.bench import dispatch, memory, plain_turn, prompt, replicas, scripts, start, streaming, tool_call
 from tests.bench.bench import Bench
 from tests.bench.figures import Figure, as_json, surroundings, table
 from tests.fixtures.native_crew import native_crew, program
@@ -23,9 +23,11 @@ MEASURES: dict[str, Callable[[Bench], Awaitable[list[Figure]]]] = {
     "memory": memory.measure,
     "plain_turn": plain_turn.measure,
     "tool_call": tool_call.measure,
+    "scripts": scripts.measure,
     "prompt": prompt.measure,
     "dispatch": dispatch.measure,
     "streaming": streaming.measure,
+    "replicas": replicas.measure,
 }
 
 

@@ -113,6 +113,17 @@ class GrpcSender:
         opened = await self._conversations.Create(conversations_pb2.CreateConversationRequest())
         return str(opened.id)
 
+    async def send_behind(self, conversation_id: str, text: str, following: str) -> bool:
+        """Send a second message as soon as the first one's turn shows itself; whether it had to wait."""
+        first = self._turns.Send(turns_pb2.SendMessageRequest(conversation_id=conversation_id, text=text))
+        waits = False
+        async for event in first:
+            if event.seq == 1:
+                request = turns_pb2.SendMessageRequest(conversation_id=conversation_id, text=following)
+                async for answer in self._turns.Send(request):
+                    waits = answer.HasField("queued")
+        return waits
+
     async def send(self, conversation_id: str, text: str) -> Timed:
         """Send a message and read its turn to the end."""
         began = time.perf_counter()

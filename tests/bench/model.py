@@ -1,9 +1,10 @@
 """The model of the bench: answers at once with what the newest message asks it to do.
 
 A message names a scenario in brackets: ``[plain]``, ``[calls 10 together]``, ``[calls 10 apart]``,
-``[stream 50 100]`` (pieces, milliseconds between them), ``[report]``, or ``[report read]`` and ``[report
-slowly]``, which read a file first, the latter after a wait. As a process of its own:
-``python -m tests.bench.model``; it prints its base URL.
+``[stream 50 100]`` (pieces, milliseconds between them), ``[script print]``, ``[script reads]``,
+``[pages]`` and ``[script pages]`` (the same work with and without a script), ``[report]``, or
+``[report read]`` and ``[report slowly]``, which read a file first, the latter after a wait. As a
+process of its own: ``python -m tests.bench.model``; it prints its base URL.
 """
 
 from __future__ import annotations
@@ -24,12 +25,33 @@ from tests.fixtures.model_server.script import Step
 FILES = 10
 # How long ``[report slowly]`` gives a steer to arrive.
 _SLOW_SECONDS = 0.5
-_SCENARIO = re.compile(r"\[(plain|calls|stream|report)([^\]]*)\]")
+# Of `[pages]`.
+PAGES = 20
+_SCENARIO = re.compile(r"\[(plain|calls|stream|script|pages|report)([^\]]*)\]")
+_SCRIPTS = {
+    "print": "print(1)",
+    "reads": """
+rows = tools.batch([{"tool": "workspace_read", "args": {"path": f"bench-{n}.txt"}} for n in range(10)])
+print(sum([len(row["output"]) for row in rows]))
+""",
+    "pages": """
+for first in (0, 10):
+    names = [f"page-{first + n}.txt" for n in range(10)]
+    rows = tools.batch([{"tool": "workspace_read", "args": {"path": name}} for name in names])
+    for row in rows:
+        print("; ".join([line.split("| ")[-1] for line in row["output"].splitlines() if ": " in line][:3]))
+""",
+}
 
 
 def file_name(number: int) -> str:
     """The workspace file that the call of this number reads."""
     return f"bench-{number % FILES}.txt"
+
+
+def page_name(number: int) -> str:
+    """A workspace file of `[pages]`."""
+    return f"page-{number}.txt"
 
 
 class BenchScript(Script):
@@ -57,11 +79,21 @@ class BenchScript(Script):
             case ("stream", words):
                 pieces, gap = (int(word) for word in words.split())
                 return Turn(steps=_Stamped(pieces, gap / 1000), finish="stop")
+            case ("script", words):
+                if messages[-1]["role"] == "tool":
+                    return text("The script has told me.")
+                return turn(
+                    {"call": {"name": "tool_script", "arguments": {"script": _SCRIPTS[words.strip()]}}}
+                )
+            case ("pages", _):
+                if messages[-1]["role"] == "tool":
+                    return text("I have read them all.")
+                return turn(*(_read(page_name(number)) for number in range(PAGES)))
             case ("report", how):
                 report = self._report(request, messages)
                 if how and messages[-1]["role"] == "user":
                     wait = [{"delay": _SLOW_SECONDS}] if how.strip() == "slowly" else []
-                    return turn(*wait, _read(len(messages)))
+                    return turn(*wait, _read(file_name(len(messages))))
                 return text(json.dumps(report), pieces=1)
         return text("Good morning. The kettle is on and the paper is on the table.", pieces=3)
 
@@ -86,14 +118,14 @@ def _calls(count: int, how: str, answered: int) -> Turn:
     if how == "together":
         if answered:
             return text("I have read them all.")
-        return turn(*(_read(number) for number in range(count)))
+        return turn(*(_read(file_name(number)) for number in range(count)))
     # One reply and one result a step.
     step = answered // 2
-    return turn(_read(step)) if step < count else text("I have read them all.")
+    return turn(_read(file_name(step))) if step < count else text("I have read them all.")
 
 
-def _read(number: int) -> Step:
-    return {"call": {"name": "workspace_read", "arguments": {"path": file_name(number)}}}
+def _read(path: str) -> Step:
+    return {"call": {"name": "workspace_read", "arguments": {"path": path}}}
 
 
 class _Stamped(Sequence[Step]):

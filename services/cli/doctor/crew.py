@@ -17,7 +17,12 @@ from services.cli.home import Layout, check_writable
 from services.cli.postgres.binaries import MAJOR, program
 from services.cli.postgres.running import answers
 from services.cli.texts import language
-from services.common.settings import GatewaySettings, OrchestratorSettings, ToolsSettings
+from services.common.settings import (
+    GatewaySettings,
+    OrchestratorSettings,
+    ScriptSandboxSettings,
+    ToolsSettings,
+)
 from services.common.settings.config import CrewConfig, FromEnvironment
 from services.common.start import StartError
 from services.orchestrator.store.migrate import schema_is_current
@@ -62,7 +67,7 @@ def _private(path: Path) -> Iterator[Finding]:
 def misspelt(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Variables that look like settings and are none."""
     known = set(_OTHER_VARIABLES)
-    for model in (GatewaySettings, OrchestratorSettings, ToolsSettings):
+    for model in (GatewaySettings, OrchestratorSettings, ScriptSandboxSettings, ToolsSettings):
         known |= {f"MY_AGENT_{name.upper()}" for name in model.model_fields}
     for info in CrewConfig.model_fields.values():
         known |= {mark.name for mark in info.metadata if isinstance(mark, FromEnvironment)}

@@ -39,6 +39,7 @@ class Service:
 
 SERVICES = (
     Service("tools", "services.tools.app", settings.ToolsSettings),
+    Service("script_sandbox", "services.script_sandbox.app", settings.ScriptSandboxSettings),
     Service("orchestrator", "services.orchestrator.app", settings.OrchestratorSettings),
     Service("gateway", "services.gateway.app", settings.GatewaySettings),
 )
@@ -127,6 +128,7 @@ def _environment(name: str, layout: Layout) -> dict[str, str]:
                 "MY_AGENT_HOME": str(layout.home),
                 "MY_AGENT_ORCHESTRATOR_LISTEN": layout.socket("orchestrator"),
                 "MY_AGENT_TOOLS_ADDRESS": layout.socket("tools"),
+                "MY_AGENT_SCRIPT_SANDBOX_ADDRESS": layout.socket("script_sandbox"),
                 "MY_AGENT_DATABASE_URL": layout.cluster.url("crew_app"),
             }
         case "tools":
@@ -134,6 +136,8 @@ def _environment(name: str, layout: Layout) -> dict[str, str]:
                 "MY_AGENT_TOOLS_LISTEN": layout.socket("tools"),
                 "MY_AGENT_TOOLS_STATE_DIR": str(layout.home / "state" / "tools"),
             }
+        case "script_sandbox":
+            return common | {"MY_AGENT_SCRIPT_SANDBOX_LISTEN": layout.socket("script_sandbox")}
         case "gateway":
             return common | {"MY_AGENT_ORCHESTRATOR_ADDRESS": layout.socket("orchestrator")}
         case _:

@@ -19,6 +19,8 @@ from services.common.start import StartError
 _POSTGRES = Identity(999, 999)
 _POSTGRES_FOLDER = Path("/var/lib/postgresql")
 _SECRETS = Path("/secrets")
+# Each has a volume of secrets that nobody else mounts.
+_SERVICES = ("gateway", "orchestrator", "tools", "script_sandbox", "cli")
 
 
 def prepare(environ: Mapping[str, str], mounts: str) -> None:
@@ -40,7 +42,7 @@ def prepare(environ: Mapping[str, str], mounts: str) -> None:
         settle(place, mount_at(place.path, mounts))
     make_secrets(
         _SECRETS,
-        {"gateway": crew, "orchestrator": crew, "tools": crew, "cli": crew, "postgres": _POSTGRES},
+        dict.fromkeys(_SERVICES, crew) | {"postgres": _POSTGRES},
     )
 
 

@@ -44,6 +44,7 @@ ARROWS = (
     Arrow("cli", "orchestrator"),
     Arrow("orchestrator", "orchestrator"),
     Arrow("orchestrator", "tools"),
+    Arrow("orchestrator", "script_sandbox"),
 )
 
 

@@ -2,7 +2,8 @@
 
 `CrewConfig` is the whole of ``config.yaml`` with defaults filled in; `load_config` reads it, the
 environment winning over the file (AGT-015). A service reads `OrchestratorSettings`,
-`ToolsSettings` or `GatewaySettings` from the environment it was given and sees nothing else.
+`ToolsSettings`, `ScriptSandboxSettings` or `GatewaySettings` from the environment it was given and
+sees nothing else.
 """
 
 from services.common.settings.config import (
@@ -17,6 +18,7 @@ from services.common.settings.loading import LoadedConfig, Source, load_config
 from services.common.settings.services import (
     GatewaySettings,
     OrchestratorSettings,
+    ScriptSandboxSettings,
     ToolsSettings,
     is_loopback,
 )
@@ -31,6 +33,7 @@ __all__ = [
     "LoadedConfig",
     "OrchestratorSettings",
     "Price",
+    "ScriptSandboxSettings",
     "Source",
     "ToolHostEntry",
     "ToolsSettings",

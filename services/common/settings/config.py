@@ -233,6 +233,8 @@ class CrewConfig(_Strict):
     audio_routes: Annotated[
         Routes, FromEnvironment("MY_AGENT_AUDIO_ROUTES", comma_list, empty_counts=True)
     ] = DEFAULT_AUDIO_ROUTES
+    # Names new conversations after their first turn; none: their first words do (TRN-016).
+    title_route: Annotated[Route | None, FromEnvironment("MY_AGENT_TITLE_ROUTE", str.strip)] = None
     # USD a conversation; 0 means no cap.
     cost_cap_usd: Annotated[Money, FromEnvironment("MY_AGENT_COST_CAP_USD", number)] = 0.5
     max_steps: Annotated[int, Field(ge=1, le=10_000), FromEnvironment("MY_AGENT_MAX_STEPS", whole_number)] = (

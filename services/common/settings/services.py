@@ -91,6 +91,30 @@ class ToolsSettings(_FromEnvironment):
         return self.language
 
 
+class ScriptSandboxSettings(_FromEnvironment):
+    """What the script sandbox is told. It knows no home, no database, no key and no other service."""
+
+    script_sandbox_listen: Address
+    secrets_dir: Path
+    # Programs can be run from it: the launcher of workers is written there. None: a temporary folder.
+    run_dir: Path | None = None
+    language: Locale = "en"
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Self:
+        """Read the slice.
+
+        Raises:
+            StartError: A variable is missing or has no allowed value.
+        """
+        return cls._read(environ)
+
+    @property
+    def locale(self) -> Locale:
+        """As configured."""
+        return self.language
+
+
 class GatewaySettings(_FromEnvironment):
     """What the gateway is told. It knows no home, no database and no key."""
 
@@ -169,6 +193,8 @@ class OrchestratorSettings(_FromEnvironment):
     # None: somebody else migrates before this service starts.
     migration_database_url: SecretStr | None = None
     tools_address: Address
+    # Where scripts are interpreted; empty: no agent is given `tool_script`.
+    script_sandbox_address: str = ""
     run_dir: Path | None = None
     # Where this replica is reached by the others; empty with one replica.
     orchestrator_address: str = ""

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from services.common.toolhost.nested import NestedCall, NestedReport, ScriptRecord
 from services.common.wording import Locale
 
 ToolKind = Literal["search", "read", "analyse", "query", "change", "collaborate", "event", "user"]
@@ -177,6 +178,8 @@ class ToolResult:
     absent: bool = False
     # Of an error that is not the tool's own word.
     fault: Fault | None = None
+    # Of a script; what its calls cost is part of `cost_usd`.
+    script: ScriptRecord | None = None
 
     @property
     def text(self) -> str:
@@ -225,6 +228,10 @@ class Progress(Protocol):
         """Report `text` so far (a whole state, not a piece) and structured `details`."""
 
 
+async def unheard(call: NestedCall) -> None:
+    """The `NestedReport` of a call that nobody listens to."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One call to run: its context, its validated arguments and what was approved with it."""
@@ -234,6 +241,7 @@ class Run:
     progress: Progress
     token: str = ""
     target_state: str = ""
+    nested: NestedReport = unheard
 
 
 class Tool(Protocol):

@@ -15,7 +15,7 @@ import orjson
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from services.common.api import raw_json_empty
+from services.common.api import omits_unset, raw_json_empty
 
 _Encode = Callable[[Any], Any]
 # What no JSON text holds outside strings but as blanks, and an SSE line must not hold.
@@ -25,7 +25,12 @@ _NULL = orjson.Fragment(b"null")
 
 def encode(message: Message) -> dict[str, Any]:
     """`message` as a tree for `to_json`."""
-    return {name: of(message) for name, of in _fields(message.DESCRIPTOR)}
+    omitted = _omitted(message.DESCRIPTOR)
+    return {
+        name: of(message)
+        for name, of in _fields(message.DESCRIPTOR)
+        if name not in omitted or message.HasField(name)
+    }
 
 
 def encode_field(message: Message, field: FieldDescriptor) -> Any:
@@ -41,6 +46,11 @@ def to_json(tree: Any) -> bytes:
 @cache
 def _fields(descriptor: Descriptor) -> tuple[tuple[str, _Encode], ...]:
     return tuple((field.name, _reader(field)) for field in descriptor.fields)
+
+
+@cache
+def _omitted(descriptor: Descriptor) -> frozenset[str]:
+    return frozenset(field.name for field in descriptor.fields if omits_unset(field))
 
 
 @cache

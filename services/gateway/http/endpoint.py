@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 import grpc.aio
+from crew.v1 import attachment_pb2
 from google.protobuf import field_mask_pb2
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -195,6 +196,8 @@ def _response(binding: Binding, answer: Message) -> Response:
     status = binding.method.status
     if status == 204:
         return Response(status_code=204, headers={"Cache-Control": "no-store"})
+    if isinstance(answer, attachment_pb2.Attachment):
+        return _attachment(answer)
     shown = binding.shown
     tree = encode(answer) if shown is None else encode_field(answer, shown)
     return Response(
@@ -202,6 +205,19 @@ def _response(binding: Binding, answer: Message) -> Response:
         status_code=status,
         media_type="application/json",
         headers={"Cache-Control": "no-store"},
+    )
+
+
+def _attachment(file: attachment_pb2.Attachment) -> Response:
+    """A file to be saved: whatever it holds, no browser shows it as a page of this origin."""
+    return Response(
+        file.content,
+        media_type=file.content_type,
+        headers={
+            "Content-Disposition": f'attachment; filename="{file.file_name}"',
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+        },
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from crew.v1 import attachment_pb2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from services.common.api import raw_json_empty
@@ -117,6 +118,9 @@ def _success(binding: Binding, schemas: dict[str, Schema]) -> Schema:
         _message(method.response, schemas)
         note = f"Server-sent events; each is a field of the one-of in {method.response.name}."
         return {"description": note, "content": {"text/event-stream": {"schema": schema}}}
+    if method.response is attachment_pb2.Attachment.DESCRIPTOR:
+        file = {"type": "string", "contentMediaType": "application/octet-stream"}
+        return {"description": "A file to be saved.", "content": {"*/*": {"schema": file}}}
     schema = _message(method.response, schemas) if binding.shown is None else _field(binding.shown, schemas)
     return {"description": "Done.", "content": {"application/json": {"schema": schema}}}
 

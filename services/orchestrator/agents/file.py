@@ -68,6 +68,8 @@ class AgentFile(_Strict):
     tools: Names = ()
     tool_output_chars: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     tool_execution: Literal["parallel", "sequential"] | None = None
+    script_calls: Literal["none", "read_only", "gated"] = "read_only"
+    script_llm: bool = True
     review: Annotated[tuple[ReviewEntry, ...], Field(strict=False, max_length=50)] = ()
     write_paths: Names = ()
     shell_network: bool = True

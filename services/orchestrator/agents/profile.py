@@ -15,6 +15,7 @@ POLICY_NAME = "POLICY.md"
 
 Effort = Literal["minimal", "low", "medium", "high"]
 ToolExecution = Literal["parallel", "sequential"]
+ScriptCalls = Literal["none", "read_only", "gated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,10 @@ class Agent:
     # Whether the profile sets that ceiling itself (TLS-121).
     own_output_ceiling: bool
     tool_execution: ToolExecution
+    # What the agent's scripts may call; only its own file decides (SCR-014).
+    script_calls: ScriptCalls
+    # Whether its scripts may ask a model.
+    script_llm: bool
     # The first that names a tool judges its calls.
     review: tuple[ReviewRule, ...]
     # File names in `folder`, in the order they are told.

@@ -86,6 +86,8 @@ class _Resolving:
             tool_output_chars=_first(written.tool_output_chars, config.tool_output_chars),
             own_output_ceiling=written.tool_output_chars is not None,
             tool_execution=written.tool_execution or config.tool_execution,
+            script_calls=written.script_calls,
+            script_llm=written.script_llm,
             review=self._review(),
             persona_files=self._persona_files(),
             write_paths=self._inside("write_paths", written.write_paths, workspace),

@@ -160,6 +160,7 @@ async def _whole(
         pending=await approvals.pending(connection, conversation.id),
         messages=page,
         has_earlier=earlier,
+        grants=await conversations.uses(connection, conversation.id),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,12 +10,14 @@ import grpc.aio
 from crew.v1 import crew_pb2 as pb
 from crew.v1 import crew_pb2_grpc, events_pb2, turns_pb2
 
-from services.common.errors import Invalid, NotFound
+from services.common.errors import Invalid
 from services.orchestrator.access import principal_of
 from services.orchestrator.api.checks import id_of
-from services.orchestrator.api.runs import stored_runs
+from services.orchestrator.api.runs import with_steps
+from services.orchestrator.store import runs
 from services.orchestrator.store.pool import Database
 from services.orchestrator.turns import commands
+from services.orchestrator.turns.activity import Activity
 from services.orchestrator.turns.desk import TurnDesk
 from services.orchestrator.turns.peers import WatchedTurn
 
@@ -28,8 +31,9 @@ _MOST_PAGE = 200
 class CrewServicer(crew_pb2_grpc.CrewServicer):
     """Send, Watch, Stop, Decide, Answer, ListRuns."""
 
-    def __init__(self, *, desk: TurnDesk, database: Database) -> None:
+    def __init__(self, *, desk: TurnDesk, database: Database, activity: Activity) -> None:
         self._desk = desk
+        self._activity = activity
         self._database = database
 
     async def Send(self, request: pb.SendRequest, context: Context) -> Events:
@@ -105,25 +109,26 @@ class CrewServicer(crew_pb2_grpc.CrewServicer):
         size = request.page_size or _PAGE
         if not 1 <= size <= _MOST_PAGE:
             raise Invalid("BAD_LIMIT", "error.bad_limit", most=_MOST_PAGE)
-        found = await stored_runs(
-            self._database,
-            agent_id=request.agent_id or None,
-            conversation_id=(
-                id_of("conversation", request.conversation_id) if request.conversation_id else None
-            ),
-            status=request.status or None,
-            limit=size + 1,
-            before_id=_token(request.page_token),
-        )
-        more = len(found) > size
-        page = found[:size]
-        return pb.ListRunsReply(runs=page, next_page_token=page[-1].id if more else "")
+        async with self._database.snapshot() as connection:
+            found = await runs.newest(
+                connection,
+                agent_id=request.agent_id or None,
+                conversation_id=(
+                    id_of("conversation", request.conversation_id) if request.conversation_id else None
+                ),
+                status=request.status or None,
+                limit=size + 1,
+                before=_read_token(request.page_token),
+            )
+            page = await with_steps(connection, self._activity, found[:size])
+        following = f"{found[size - 1].n:x}" if len(found) > size else ""
+        return pb.ListRunsReply(runs=page, next_page_token=following)
 
 
-def _token(text: str) -> str | None:
+def _read_token(text: str) -> int | None:
+    """The number of the last run of the page before, which a token is."""
     if not text:
         return None
-    try:
-        return id_of("run", text)
-    except NotFound:
-        raise Invalid("BAD_PAGE_TOKEN", "error.bad_page_token") from None
+    if not re.fullmatch("[0-9a-f]{1,15}", text):
+        raise Invalid("BAD_PAGE_TOKEN", "error.bad_page_token")
+    return int(text, 16)

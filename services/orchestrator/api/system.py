@@ -18,6 +18,7 @@ from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls.registry import ToolRegistry
 from services.orchestrator.hosts.contract import HostState
 from services.orchestrator.hosts.own import OWN_HOST
+from services.orchestrator.hosts.script_sandbox import ScriptSandboxState
 from services.orchestrator.models.contract import Route
 from services.orchestrator.models.facade import Models
 from services.orchestrator.models.facade import RouteState as ModelRouteState
@@ -42,6 +43,7 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         models: Models,
         catalogue: Catalogue,
         space: Space,
+        sandbox: ScriptSandboxState | None = None,
     ) -> None:
         self._settings = settings
         self._database = database
@@ -51,6 +53,7 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         self._models = models
         self._catalogue = catalogue
         self._space = space
+        self._sandbox = sandbox
         self._locale: Locale = settings.config.values.language
         # When each service was last seen to change, for "since when".
         self._since: dict[str, tuple[bool, str]] = {}
@@ -71,6 +74,9 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
             for state in self._registry.states()
             if state.name != OWN_HOST
         ]
+        if self._sandbox is not None:
+            scripts = await self._sandbox.state(self._locale)
+            services.append(self._health(scripts.name, scripts.status == "ready", scripts.note))
         whole = all(service.reachable for service in services)
         return pb.HealthReply(status="ok" if whole else "degraded", version=VERSION, services=services)
 
@@ -90,7 +96,7 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
             audio_routes=values.audio_routes,
             keys=[pb.KeyPresence(name=key.name, present=key.present) for key in connections.keys],
             route_states=[self._route_state(state) for state in connections.states],
-            hosts=[await self._host_state(state) for state in self._registry.states()],
+            hosts=[await self._host_state(state) for state in await self._host_states()],
             troubles=[
                 pb.ToolTrouble(
                     tool=trouble.subject,
@@ -140,6 +146,10 @@ class SystemServicer(system_pb2_grpc.SystemServicer):
         """Have every host describe itself, so that what is said of it is of now."""
         master = self._agents.list()[0]
         await self._registry.toolbox(master, self._locale)
+
+    async def _host_states(self) -> list[HostState]:
+        states = list(self._registry.states())
+        return states if self._sandbox is None else [*states, await self._sandbox.state(self._locale)]
 
     async def _host_state(self, state: HostState) -> pb.HostState:
         rows = await self._registry.rows(self._agents.list(), self._locale)

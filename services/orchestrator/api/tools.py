@@ -11,6 +11,7 @@ from crew.v1 import tools_pb2_grpc
 from services.common.wording import Locale
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls.registry import ToolRegistry
+from services.orchestrator.scripts.reach import TOOL_SCRIPT
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -36,6 +37,7 @@ class ToolsServicer(tools_pb2_grpc.ToolsServicer):
                     kind=row.spec.kind,
                     host=row.host,
                     agents=row.agents,
+                    with_reads=True if row.spec.name == TOOL_SCRIPT else None,
                 )
                 for row in rows
             ]

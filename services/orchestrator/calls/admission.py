@@ -31,6 +31,11 @@ from services.orchestrator.calls.toolbox import HeldTool
 from services.orchestrator.hosts.contract import CannotPrepare
 from services.orchestrator.store.records import Approval, Conversation, GateVerdict, StoredCall
 
+# What a script receives of one answer, whatever its agent's ceiling (SCR-055, SCR-113).
+SCRIPT_ANSWER_CHARS = 200_000
+# No host's result is longer.
+_WHOLE_CHARS = 16 * 1024 * 1024
+
 GrantFor = Callable[[Agent], WorkspaceGrant]
 
 
@@ -115,6 +120,14 @@ class Admissions:
                 return await self._previewed_again(scope, call, held, fitted, context)
             return approved
         return await self._through_gate(scope, call, held, fitted, context, conversation)
+
+    async def judge_again(self, scope: Scope, admitted: Admitted) -> Admission:
+        """Take an admitted call through the gate once more, as the conversation is now."""
+        conversation = await scope.reread() if scope.reread is not None else scope.conversation
+        context = self._context(scope, admitted.call, conversation)
+        return await self._through_gate(
+            scope, admitted.call, admitted.held, admitted.fitted, context, conversation
+        )
 
     async def _through_gate(
         self,
@@ -265,7 +278,7 @@ class Admissions:
             call,
             failed(text, terminate=terminate, refused=verdict == "refused"),
             locale=scope.locale,
-            ceiling=ceiling_of(scope.agent),
+            ceiling=ceiling_of(scope),
             verdict=verdict,
             reason=reason,
             arguments_json=arguments_json,
@@ -280,18 +293,22 @@ class Admissions:
             conversation_id=conversation.id,
             run_id=scope.run_id,
             call_id=call.id,
+            parent_call_id=scope.parent_call_id,
             workspace=self._grant_for(scope.agent),
             locale=scope.locale,
             channel=conversation.channel,
             source=scope.source,
             autonomous=conversation.autonomous,
             budget_left_usd=scope.budget_left_usd,
-            output_chars=scope.agent.tool_output_chars,
+            output_chars=SCRIPT_ANSWER_CHARS if scope.whole_results else scope.agent.tool_output_chars,
         )
 
 
-def ceiling_of(agent: Agent) -> Ceiling:
-    """How much of one result the agent's model is given."""
+def ceiling_of(scope: Scope) -> Ceiling:
+    """How much of one result is handed on."""
+    agent = scope.agent
+    if scope.whole_results:
+        return Ceiling(_WHOLE_CHARS, None)
     if agent.own_output_ceiling:
         return Ceiling(agent.tool_output_chars, None)
     return Ceiling(agent.tool_output_chars)

@@ -36,6 +36,7 @@ def draft(
     if ask.cause == "repeated":
         reason = load("orchestrator").text(scope.locale, "calls.reason.repeated")
     options, default = question_of(fitted.arguments) if question else ((), None)
+    allowable = grants.offered(held.spec.name, fitted.arguments) if ask.may_always else ()
     return ApprovalDraft(
         kind="question" if question else "tool",
         tool=held.spec.name,
@@ -47,8 +48,8 @@ def draft(
         preview=ask.preview,
         options=options,
         default_answer=default,
-        may_always=ask.may_always,
-        grants=grants.offered(held.spec.name, fitted.arguments) if ask.may_always else (),
+        may_always=bool(allowable),
+        grants=allowable,
         token=ask.token,
         target_state=ask.target_state,
         review=review,

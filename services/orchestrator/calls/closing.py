@@ -36,6 +36,8 @@ Why = Literal[
     "errors",
     # There is no room to store anything (FLD-051).
     "full",
+    # The scripts of the turn made all the calls they may (TRN-111).
+    "nested_calls",
 ]
 
 _MAY_HAVE_RUN: frozenset[Why] = frozenset({"interrupted", "restarted"})
@@ -44,10 +46,10 @@ _RESULTS = ResultMaker(SecretMask())
 _WHOLE = Ceiling(chars=100_000)
 
 
-def close(call: StoredCall, why: Why, locale: Locale) -> CallOutcome:
-    """The result of a call that is closed without running it."""
+def close(call: StoredCall, why: Why, locale: Locale, **values: object) -> CallOutcome:
+    """The result of a call that is closed without running it; `values` are of its sentence."""
     outcome: Outcome = "unknown" if why in _MAY_HAVE_RUN else "not_started"
-    text = load("orchestrator").text(locale, f"calls.closed.{why}")
+    text = load("orchestrator").text(locale, f"calls.closed.{why}", **values)
     fault: CallFault = "interrupted" if why in _MAY_HAVE_RUN else "closed"
     result = text_result(text, is_error=True, outcome=outcome)
     return _outcome(call, result, locale, "failed", why, fault)

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from services.common.toolhost.contract import Effect, Fault, ImageBlock, Outcome
+from services.common.toolhost.nested import NestedCall, ScriptRecord
 from services.common.wording import Locale
 from services.orchestrator.agents.profile import Agent
+from services.orchestrator.calls.budget import NestedBudget
 from services.orchestrator.calls.review import Reviews
 from services.orchestrator.calls.toolbox import Toolbox
 from services.orchestrator.store.records import (
@@ -68,6 +70,14 @@ class Scope:
     leave_open: Callable[[], bool] = lambda: False
     # Asked when it closes them: what the results say.
     cut_off_by: Callable[[], CutOff] = lambda: "not_started"
+    # A person is there for the turn.
+    attended: bool = False
+    # Of the calls that the turn's scripts make; None: they are not counted.
+    nested_budget: NestedBudget | None = None
+    # The call that makes these calls; "": a model does.
+    parent_call_id: str = ""
+    # Results are handed on whole: whoever made the call shortens them (SCR-055).
+    whole_results: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +129,8 @@ class CallOutcome:
     exit_code: int | None = None
     # The route of the second model that judged it; "" when none was asked or none answered.
     reviewed_by: str = ""
+    # Of a script.
+    script: ScriptRecord | None = None
 
     @property
     def refused(self) -> bool:
@@ -175,18 +187,27 @@ class Paused:
 BatchEnd = Completed | Paused
 
 
-class CallSink(Protocol):
-    """Where the pipeline says what happens; every method is awaited, in order for one call.
+@dataclass(frozen=True, slots=True)
+class InnerStart:
+    """A call of a running call that may run, and why."""
 
-    `starting`, `ended` and `store` may raise: the batch then ends with that error. `announced` and
-    `progress` are for watchers; what they raise is logged and changes nothing (PIP-129).
-    """
+    call: StoredCall
+    arguments_json: str
+    allowed_by: GateVerdict
+    rule: str
+    effect: Effect
+    # The route of the second model that let it run; "": none was asked.
+    reviewed_by: str = ""
 
-    async def announced(self, call: StoredCall) -> None:
-        """A call is taken up: the ``tool_call`` event with the arguments as the model wrote them."""
+
+class EffectSink(Protocol):
+    """What is said of one effect while it runs."""
 
     async def progress(self, call_id: str, text: str, details: Mapping[str, Any]) -> None:
         """A running call says how far it is; live only."""
+
+    async def nested(self, call_id: str, index: int, call: NestedCall) -> None:
+        """A call that the running call `call_id` made ended: shown, and charged at once (TRN-290)."""
 
     async def starting(
         self,
@@ -198,6 +219,24 @@ class CallSink(Protocol):
         reviewed_by: str,
     ) -> None:
         """The effect is about to begin; durable before this returns (audit, approval consumed)."""
+
+
+class CallSink(EffectSink, Protocol):
+    """Where the pipeline says what happens; every method is awaited, in order for one call.
+
+    `starting`, `ended` and `store` may raise: the batch then ends with that error. What `nested`
+    raises reaches the tool whose call it was. `announced` and `progress` are for watchers; what they
+    raise is logged and changes nothing (PIP-129).
+    """
+
+    async def announced(self, call: StoredCall) -> None:
+        """A call is taken up: the ``tool_call`` event with the arguments as the model wrote them."""
+
+    async def inner_starting(self, starts: Sequence[InnerStart]) -> None:
+        """Calls that a running call makes are about to begin; durable, as `starting`."""
+
+    async def inner_ended(self, outcome: CallOutcome) -> None:
+        """A call that a running call made ended: for the record; `nested` is for those who watch."""
 
     async def ended(self, outcome: CallOutcome) -> None:
         """A call ended: the ``tool_result`` event and its run step."""

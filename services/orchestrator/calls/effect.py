@@ -12,10 +12,11 @@ import structlog
 
 from services.common.rpc import trace
 from services.common.toolhost.contract import ToolResult, text_result
+from services.common.toolhost.nested import NestedCall
 from services.common.wording import load
 from services.orchestrator.calls.admission import Admitted, ceiling_of
 from services.orchestrator.calls.closing import close
-from services.orchestrator.calls.contract import CallOutcome, CallSink, Scope, StepKind
+from services.orchestrator.calls.contract import CallOutcome, EffectSink, Scope, StepKind
 from services.orchestrator.calls.hooks import BeforeCall, Hooks
 from services.orchestrator.calls.results import ResultMaker
 from services.orchestrator.hosts.contract import CANCEL_SECONDS, HostRun
@@ -32,7 +33,9 @@ class Effects:
         self._results = results
         self._hooks = hooks
 
-    async def run(self, scope: Scope, admitted: Admitted, sink: CallSink, stop: asyncio.Event) -> CallOutcome:
+    async def run(
+        self, scope: Scope, admitted: Admitted, sink: EffectSink, stop: asyncio.Event
+    ) -> CallOutcome:
         """Run `admitted`; `stop` ends the work at the host and keeps what was captured.
 
         Every fault of tool or host is a result. What `sink.starting` raises is passed on, and
@@ -53,7 +56,8 @@ class Effects:
         )
         began = time.monotonic()
         progress = _Progress(call.id, sink, self._results)
-        result, answered = await self._at_host(scope, admitted, progress, stop)
+        nested = _Nested(call.id, sink, self._results)
+        result, answered = await self._at_host(scope, admitted, progress, nested, stop)
         progress.close()
         cancelled = stop.is_set() and not (answered and _finished(result))
         request = BeforeCall(scope, call, admitted.fitted.arguments)
@@ -63,7 +67,7 @@ class Effects:
             call,
             result,
             locale=scope.locale,
-            ceiling=ceiling_of(scope.agent),
+            ceiling=ceiling_of(scope),
             verdict=admitted.verdict,
             reason=admitted.rule,
             arguments_json=admitted.fitted.json,
@@ -80,7 +84,12 @@ class Effects:
         return outcome
 
     async def _at_host(
-        self, scope: Scope, admitted: Admitted, progress: _Progress, stop: asyncio.Event
+        self,
+        scope: Scope,
+        admitted: Admitted,
+        progress: _Progress,
+        nested: _Nested,
+        stop: asyncio.Event,
     ) -> tuple[ToolResult, bool]:
         """The host's result, and whether it gave one: a silent host is left after a stop (PIP-042)."""
         host, spec = admitted.held.host, admitted.held.spec
@@ -92,6 +101,7 @@ class Effects:
             stop=stop,
             token=admitted.token,
             target_state=admitted.target_state,
+            nested=nested,
         )
         work = asyncio.create_task(host.run(run), name=f"call {admitted.call.id}")
         stopped = asyncio.create_task(stop.wait())
@@ -140,7 +150,7 @@ class Effects:
 class _Progress:
     """Passes progress on while the call runs; what comes later is dropped (PIP-040)."""
 
-    def __init__(self, call_id: str, sink: CallSink, results: ResultMaker) -> None:
+    def __init__(self, call_id: str, sink: EffectSink, results: ResultMaker) -> None:
         self._call_id = call_id
         self._sink = sink
         self._results = results
@@ -158,6 +168,20 @@ class _Progress:
     def close(self) -> None:
         """The call has settled."""
         self._open = False
+
+
+class _Nested:
+    """Tells of the calls of one call, numbered in the order of finishing (TRN-307)."""
+
+    def __init__(self, call_id: str, sink: EffectSink, results: ResultMaker) -> None:
+        self._call_id = call_id
+        self._sink = sink
+        self._results = results
+        self._told = 0
+
+    async def __call__(self, call: NestedCall) -> None:
+        index, self._told = self._told, self._told + 1
+        await self._sink.nested(self._call_id, index, self._results.nested(call))
 
 
 def _finished(result: ToolResult) -> bool:

@@ -19,6 +19,8 @@ _HIDDEN = re.compile(r"\$\(|`|<\(|>|\b(?:eval|exec|xargs|env|source)\b|\\\n")
 _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9-]*")
 _LONGEST_SCOPE = 200
+# Offered whole only behind a narrower scope that the person can take instead.
+_NEVER_WHOLE_UNASKED = frozenset({"shell_run"})
 
 
 def covering(tool: str, arguments: Mapping[str, Any], grants: Sequence[str]) -> str | None:
@@ -36,9 +38,15 @@ def covering(tool: str, arguments: Mapping[str, Any], grants: Sequence[str]) -> 
 
 
 def offered(tool: str, arguments: Mapping[str, Any]) -> list[str]:
-    """What "always" may be given for after this call, narrowest first, the whole tool last."""
+    """What "always" may be given for after this call, narrowest first, the whole tool last.
+
+    Nothing for a command line that cannot be read with certainty, or that runs several programs: one
+    click on it would let every command through.
+    """
     scope = _SCOPES[tool](arguments) if tool in _SCOPES else None
-    return [f"{tool}:{scope}", tool] if scope and len(scope) <= _LONGEST_SCOPE else [tool]
+    if scope and len(scope) <= _LONGEST_SCOPE:
+        return [f"{tool}:{scope}", tool]
+    return [] if tool in _NEVER_WHOLE_UNASKED else [tool]
 
 
 def _simple_commands(line: object) -> list[str] | None:

@@ -23,6 +23,7 @@ from services.orchestrator.calls.contract import (
 )
 from services.orchestrator.calls.effect import Effects
 from services.orchestrator.calls.hooks import Hooks
+from services.orchestrator.calls.inner import InnerDesk
 from services.orchestrator.calls.masking import SecretMask
 from services.orchestrator.calls.results import ResultMaker
 from services.orchestrator.calls.review import ReviewRequest
@@ -52,6 +53,8 @@ class CallPipeline:
         hooks = hooks or Hooks()
         self._admissions = Admissions(results, hooks, grant_for)
         self._effects = Effects(results, hooks)
+        # For tools that make calls of their own.
+        self.inner = InnerDesk(self._admissions, self._effects)
 
     async def run(self, scope: Scope, calls: Sequence[StoredCall], sink: CallSink) -> BatchEnd:
         """Run `calls`, the still open ones of a message, in the order written.
@@ -64,7 +67,7 @@ class CallPipeline:
             asyncio.CancelledError: The turn was stopped; the work at the hosts has ended or was
                 reported, and every call has its result stored, unless `scope.leave_open`.
         """
-        batch = _Batch(scope, calls, sink, self._admissions, self._effects)
+        batch = _Batch(scope, calls, sink, self._admissions, self._effects, self.inner)
         return await (batch.overlapping() if _may_overlap(scope, calls) else batch.one_by_one())
 
     async def foresee(self, scope: Scope, name: str, arguments: str) -> ReviewRequest | None:
@@ -90,7 +93,9 @@ class _Batch:
         sink: CallSink,
         admissions: Admissions,
         effects: Effects,
+        inner: InnerDesk,
     ) -> None:
+        self._inner = inner
         self._scope = scope
         self._calls = calls
         self._sink = sink
@@ -103,7 +108,11 @@ class _Batch:
 
     async def one_by_one(self) -> BatchEnd:
         """Each call lives its whole life before the next begins (PIP-032)."""
+        budget = self._scope.nested_budget
         for call in self._calls:
+            if budget is not None and budget.exhausted:
+                await self._unbroken(self._close_unrun(call, budget.limit))
+                continue
             admission = await self._guarded(self._admit(call))
             match admission:
                 case Asking():
@@ -138,12 +147,21 @@ class _Batch:
             return Paused(self._outcomes(), asking.call, asking.draft)
         return self._completed()
 
+    async def _close_unrun(self, call: StoredCall, limit: int) -> None:
+        """Close a call behind a script that used up the turn's nested calls (TRN-111)."""
+        await self._announce(call)
+        await self._end(close(call, "nested_calls", self._scope.locale, limit=limit))
+        await self._store_ended()
+
     async def _admit(self, call: StoredCall) -> Admitted | Asking | CallOutcome:
+        await self._announce(call)
+        return await self._admissions.admit(self._scope, call)
+
+    async def _announce(self, call: StoredCall) -> None:
         try:
             await self._sink.announced(call)
         except Exception:
             _log.exception("call_listener_failed", call_id=call.id)
-        return await self._admissions.admit(self._scope, call)
 
     async def _effects_of(self, admitted: Sequence[Admitted]) -> None:
         """Run effects to their ends; a stop of the turn stops the work and is passed on after it."""
@@ -158,7 +176,8 @@ class _Batch:
 
     async def _effect(self, admitted: Admitted) -> None:
         async with self._slots:
-            outcome = await self._effects.run(self._scope, admitted, self._sink, self._stop)
+            with self._inner.opened(self._scope, admitted.call, self._sink):
+                outcome = await self._effects.run(self._scope, admitted, self._sink, self._stop)
         if self._stop.is_set() and self._scope.leave_open() and outcome.outcome != "done":
             return
         await self._end(outcome)

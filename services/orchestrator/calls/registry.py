@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 import structlog
@@ -54,16 +54,23 @@ class ToolRow:
     agents: Sequence[str]
 
 
+# Describes a tool by what else its holder holds; None: the agent does not hold it.
+Derived = Callable[[Agent, ToolSpec, Sequence[HeldTool], Locale], ToolSpec | None]
+
+
 class ToolRegistry:
     """What the hosts describe, by name.
 
     Args:
         hosts: In the order in which their tools are declared; of two tools with one name the first
             host's is taken.
+        derived: Tools that follow from the others an agent holds. They stand after the built-in
+            tools and before those of MCP servers (TLS-004).
     """
 
-    def __init__(self, hosts: Sequence[OfferedHost]) -> None:
+    def __init__(self, hosts: Sequence[OfferedHost], *, derived: Mapping[str, Derived] | None = None) -> None:
         self._hosts = hosts
+        self._derived = derived or {}
         self._warned: set[tuple[str, str, str]] = set()
 
     async def toolbox(self, agent: Agent, locale: Locale) -> Toolbox:
@@ -76,7 +83,7 @@ class ToolRegistry:
         if agent.tools:
             allowed = set(agent.tools)
             held = [tool for tool in held if tool.spec.name in allowed or not _listed(tool.spec.name)]
-        return Toolbox(tuple(held))
+        return Toolbox(tuple(self._with_derived(agent, held, locale)))
 
     async def warnings(self, agent: Agent, locale: Locale) -> list[str]:
         """What the agent's `tools:` names in vain, one sentence a name (TLS-037 to 041)."""
@@ -148,6 +155,17 @@ class ToolRegistry:
                 else:
                     self._warn_once(offered.host.name, spec.name, fault)
         return list(held.values())
+
+    def _with_derived(self, agent: Agent, tools: Sequence[HeldTool], locale: Locale) -> list[HeldTool]:
+        derived = [tool for tool in tools if tool.spec.name in self._derived]
+        held = [tool for tool in tools if tool.spec.name not in self._derived]
+        place = next((n for n, tool in enumerate(held) if tool.spec.name.startswith(_MCP_PREFIX)), len(held))
+        described = [
+            replace(tool, spec=spec)
+            for tool in derived
+            if (spec := self._derived[tool.spec.name](agent, tool.spec, held, locale)) is not None
+        ]
+        return [*held[:place], *described, *held[place:]]
 
     def _warn_once(self, host: str, tool: str, fault: str) -> None:
         key = (host, tool[:80], fault)

@@ -11,6 +11,7 @@ from services.common.ceiling import Cut, limit
 from services.common.ceiling.limit import STRUCTURE_CHARS
 from services.common.toolhost import exact_json
 from services.common.toolhost.contract import ImageBlock, ToolResult, ToolSpec, text_result
+from services.common.toolhost.nested import NestedCall, ScriptRecord
 from services.common.wording import Locale, load
 from services.orchestrator.calls.contract import CallFault, CallOutcome, StepKind
 from services.orchestrator.calls.masking import SecretMask
@@ -95,7 +96,9 @@ class ResultMaker:
         notes = [note] if note else []
         if replaced:
             notes.append(words.text(locale, "calls.results.replaced", count=replaced))
-        prefix = words.text(locale, "calls.results.error_prefix") if result.is_error and not own_words else ""
+        # A script that failed is known by the first line of its own answer (SCR-355).
+        plain = not result.is_error or own_words or result.script is not None
+        prefix = "" if plain else words.text(locale, "calls.results.error_prefix")
         ending = "".join(f"\n{each}" for each in notes)
         room = max(1, ceiling.chars - len(prefix) - len(ending))
         sized = spec is not None and spec.sizes_itself
@@ -141,11 +144,24 @@ class ResultMaker:
             host=host,
             bytes_out=len(result.text.encode(errors="replace")),
             exit_code=_exit_code(result.details),
+            script=self._script(result.script),
         )
 
     def progress(self, text: str, details: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         """Progress as it may be shown."""
         return _storable(self._mask.text(text))[0], self._mask.details(details)
+
+    def nested(self, call: NestedCall) -> NestedCall:
+        """A call of a call as it may be shown and kept."""
+        return replace(
+            call,
+            name=_storable(self._mask.text(call.name))[0],
+            arguments=_clean(self._mask.details(call.arguments)),
+            output=_storable(self._mask.text(call.output))[0],
+        )
+
+    def _script(self, script: ScriptRecord | None) -> ScriptRecord | None:
+        return script and replace(script, calls=tuple(self.nested(call) for call in script.calls))
 
     def _written(self, result: ToolResult, locale: Locale) -> str:
         """The text of a result, which is never empty (TLS-061)."""

@@ -16,7 +16,9 @@ from services.common.toolhost.contract import (
     ToolResult,
     ToolSpec,
     Verdict,
+    unheard,
 )
+from services.common.toolhost.nested import NestedReport
 from services.common.wording import Locale
 
 JUDGE_SECONDS = 5.0
@@ -62,6 +64,8 @@ class HostRun:
     stop: asyncio.Event
     token: str = ""
     target_state: str = ""
+    # Told of each call that the call itself made.
+    nested: NestedReport = unheard
 
 
 class CannotJudge(Exception):

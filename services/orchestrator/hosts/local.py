@@ -95,7 +95,7 @@ class LocalToolHost:
             text = words.text(locale, "hosts.tool_gone", tool=run.spec.name, service=self._name)
             return text_result(text, is_error=True, outcome="not_started")
         work = asyncio.create_task(
-            tool.run(Run(run.context, run.arguments, run.progress, run.token, run.target_state))
+            tool.run(Run(run.context, run.arguments, run.progress, run.token, run.target_state, run.nested))
         )
         stopped = asyncio.create_task(run.stop.wait())
         try:

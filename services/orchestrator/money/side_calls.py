@@ -18,6 +18,7 @@ from services.orchestrator.models.contract import (
 from services.orchestrator.models.facade import Models
 from services.orchestrator.money.account import Account
 from services.orchestrator.money.treasury import EXPECTED_USD, Promised, Treasury
+from services.orchestrator.money.usage import stored_usage
 from services.orchestrator.store import ledger, spending
 from services.orchestrator.store.ledger import PURPOSES, Purpose
 from services.orchestrator.store.pool import Database
@@ -116,7 +117,7 @@ class SideCalls:
                     run_id=account.run_id,
                     provider=route.provider,
                     model=route.model,
-                    usage=_usage(reply) if reply else Usage(),
+                    usage=stored_usage(reply) if reply else Usage(),
                     cost_usd=cost_usd,
                     estimated=reply.cost_estimated if reply else False,
                 )
@@ -138,12 +139,3 @@ class SideCalls:
         except Exception as error:
             # It ends by itself.
             log.warning("reservation_not_taken_back", error=type(error).__name__)
-
-
-def _usage(reply: Reply) -> Usage:
-    return Usage(
-        prompt_tokens=reply.usage.prompt_tokens,
-        completion_tokens=reply.usage.completion_tokens,
-        cached_tokens=reply.usage.cached_tokens,
-        reasoning_tokens=reply.usage.reasoning_tokens,
-    )

@@ -136,8 +136,31 @@ async def update(connection: Connection, conversation_id: str, changes: Mapping[
 async def title_if_unnamed(connection: Connection, conversation_id: str, title: str) -> bool:
     """Give a title to a conversation that has none; a person's own always stays (TRN-016)."""
     cursor = await connection.execute(
-        "update conversations set title = %s where id = %s and title = '' and not title_by_person",
+        """
+        update conversations set title = %s, title_from_message = true
+        where id = %s and title = '' and not title_by_person
+        """,
         (title, conversation_id),
+    )
+    return cursor.rowcount == 1
+
+
+async def take_for_naming(connection: Connection, conversation_id: str) -> Conversation | None:
+    """The conversation, when its title is its first message's; never a second time (TRN-016)."""
+    cursor = await connection.execute(
+        """
+        update conversations set title_from_message = false
+        where id = %s and title_from_message and not title_by_person
+        """,
+        (conversation_id,),
+    )
+    return await get(connection, conversation_id) if cursor.rowcount else None
+
+
+async def name(connection: Connection, conversation_id: str, title: str) -> bool:
+    """Give the title a model found, unless a person chose one; its place in lists stays (TRN-015)."""
+    cursor = await connection.execute(
+        "update conversations set title = %s where id = %s and not title_by_person", (title, conversation_id)
     )
     return cursor.rowcount == 1
 
@@ -178,8 +201,26 @@ async def grant(connection: Connection, conversation_id: str, allows: str) -> No
     )
 
 
+async def count_use(connection: Connection, conversation_id: str, allows: str) -> None:
+    """Count that a grant let a call through (FLD-021)."""
+    await connection.execute(
+        "update grants set uses = uses + 1 where conversation_id = %s and allows = %s",
+        (conversation_id, allows),
+    )
+
+
+async def uses(connection: Connection, conversation_id: str) -> Mapping[str, int]:
+    """How often each grant of a conversation let a call through."""
+    cursor = await connection.execute(
+        "select allows, uses from grants where conversation_id = %s order by created_at, allows",
+        (conversation_id,),
+    )
+    return {row["allows"]: row["uses"] for row in await cursor.fetchall()}
+
+
 async def set_grants(connection: Connection, conversation_id: str, allows: Sequence[str]) -> None:
-    """Keep exactly these grants; those that stay keep their count of uses."""
+    """Keep exactly these grants, as a person says; those that stay keep their count of uses."""
+    await connection.execute("update conversations set updated_at = now() where id = %s", (conversation_id,))
     await connection.execute(
         "delete from grants where conversation_id = %s and not (allows = any(%s))",
         (conversation_id, list(allows)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -109,11 +110,30 @@ async def log(connection: Connection, conversation_id: str) -> list[Message]:
     return [_message(row) for row in await cursor.fetchall()]
 
 
-async def since(connection: Connection, conversation_id: str, after_seq: int) -> list[Message]:
-    """The log behind a place in it, in order."""
+async def between(
+    connection: Connection, conversation_id: str, after_seq: int, last_seq: int | None
+) -> list[Message]:
+    """The log behind `after_seq`, up to and with `last_seq`; None: to its end."""
     cursor = await connection.execute(
-        f"select {_COLUMNS} from messages where conversation_id = %s and seq > %s order by seq",  # noqa: S608 - constant columns
-        (conversation_id, after_seq),
+        f"""
+        select {_COLUMNS} from messages
+        where conversation_id = %s and seq > %s and seq <= coalesce(%s, 2147483647) order by seq
+        """,  # noqa: S608 - constant columns
+        (conversation_id, after_seq, last_seq),
+    )
+    return [_message(row) for row in await cursor.fetchall()]
+
+
+async def during(
+    connection: Connection, conversation_id: str, begin: datetime, end: datetime | None
+) -> list[Message]:
+    """What was stored in a time; None: until now."""
+    cursor = await connection.execute(
+        f"""
+        select {_COLUMNS} from messages
+        where conversation_id = %s and created_at >= %s and created_at <= coalesce(%s, now()) order by seq
+        """,  # noqa: S608 - constant columns
+        (conversation_id, begin, end),
     )
     return [_message(row) for row in await cursor.fetchall()]
 

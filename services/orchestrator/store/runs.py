@@ -28,7 +28,8 @@ class Run:
     source: str
     status: RunStatus
     summary: str
-    after_seq: int
+    # Number of the last message before it; None: it marked no place.
+    after_seq: int | None
     model_calls: int
     cost_usd: float
     unknown_cost_calls: int
@@ -84,6 +85,22 @@ async def get(connection: Connection, run_id: str) -> Run | None:
     return of_row(row) if row else None
 
 
+async def lineage(connection: Connection, run_id: str) -> set[str]:
+    """The run and those whose places it took, one after the other, when their processes died."""
+    cursor = await connection.execute(
+        """
+        with recursive before as (
+            select id, recovered_from from runs where id = %s
+            union
+            select r.id, r.recovered_from from runs r join before b on r.id = b.recovered_from
+        )
+        select id from before
+        """,
+        (run_id,),
+    )
+    return {str(row["id"]) for row in await cursor.fetchall()}
+
+
 async def newest(
     connection: Connection,
     *,
@@ -91,9 +108,12 @@ async def newest(
     conversation_id: str | None,
     status: str | None,
     limit: int,
-    before_id: str | None = None,
+    before: int | None = None,
 ) -> list[Run]:
-    """Runs, newest first, narrowed in the query; a conversation's include its children's (TRN-292)."""
+    """Runs, newest first, narrowed in the query; a conversation's include its children's (TRN-292).
+
+    `before` is the `n` of a run, which need not be there any more: only older ones.
+    """
     cursor = await connection.execute(
         f"""
         select {COLUMNS} from runs
@@ -101,18 +121,32 @@ async def newest(
             and (%(conversation)s::uuid is null or conversation_id = %(conversation)s
                  or source = 'delegate:' || %(conversation)s)
             and (%(status)s::text is null or status = %(status)s)
-            and (%(before)s::uuid is null or n < (select n from runs where id = %(before)s))
+            and (%(before)s::bigint is null or n < %(before)s)
         order by n desc limit %(limit)s
         """,  # noqa: S608 - constant columns
         {
             "agent": agent_id,
             "conversation": conversation_id,
             "status": status,
-            "before": before_id,
+            "before": before,
             "limit": limit,
         },
     )
     return [of_row(row) for row in await cursor.fetchall()]
+
+
+def as_listed(found: Sequence[Run]) -> list[Run]:
+    """Newest start first; of one second those that go on, then the later end, then the newer (GTW-092).
+
+    Starts are whole seconds, and so are ends here: what shares both keeps the order of creation
+    (TRN-291).
+    """
+
+    def key(run: Run) -> tuple[float, bool, float, int]:
+        end = run.finished_at.timestamp() // 1 if run.finished_at else 0.0
+        return run.started_at.timestamp(), run.finished_at is None, end, run.n
+
+    return sorted(found, key=key, reverse=True)
 
 
 async def unfinished(connection: Connection) -> list[Run]:
@@ -189,6 +223,37 @@ async def close_of_conversation(connection: Connection, conversation_id: str) ->
         (conversation_id,),
     )
     return [str(row["id"]) for row in await cursor.fetchall()]
+
+
+async def next_mark(connection: Connection, run: Run) -> int | None:
+    """Where the next run of the same conversation begins; None when there is none (TRN-310)."""
+    cursor = await connection.execute(
+        """
+        select after_seq from runs
+        where conversation_id = %s and n > %s and after_seq is not null order by n limit 1
+        """,
+        (run.conversation_id, run.n),
+    )
+    row = await cursor.fetchone()
+    return row["after_seq"] if row else None
+
+
+async def delegated(connection: Connection, run: Run, call_ids: Sequence[str]) -> list[Run]:
+    """The runs that calls of `run` delegated, oldest first (TRN-311).
+
+    Told by both ends: the source names the run's conversation, and the child was opened by one of
+    the calls.
+    """
+    cursor = await connection.execute(
+        f"""
+        select {COLUMNS} from runs
+        where source = 'delegate:' || %s and conversation_id in (
+            select id from conversations where parent_conversation_id = %s and parent_call_id = any(%s))
+        order by n
+        """,  # noqa: S608 - constant columns
+        (run.conversation_id, run.conversation_id, list(call_ids)),
+    )
+    return [of_row(row) for row in await cursor.fetchall()]
 
 
 async def put_steps(connection: Connection, run_id: str, steps: Sequence[tuple[int, str, str]]) -> None:

@@ -6,15 +6,17 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from services.common.toolhost.nested import NestedCall
 from services.orchestrator.calls.contract import CallOutcome
 from services.orchestrator.hosts.own import OWN_HOST
-from services.orchestrator.models.contract import Route
+from services.orchestrator.models.contract import Reply, Route
 from services.orchestrator.money.account import Account
+from services.orchestrator.money.usage import stored_usage
 from services.orchestrator.store import conversations, ledger, runs, spending
 from services.orchestrator.store.ledger import Purpose
 from services.orchestrator.store.pool import Connection
 from services.orchestrator.store.records import Usage
-from services.orchestrator.turns.turn import Turn
+from services.orchestrator.turns.turn import NOTHING_CHARGED, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,36 +61,89 @@ async def charge_model_call(
     return await _charge(connection, turn, cost_usd, unknown, model_calls=1)
 
 
+async def charge_side_call(
+    connection: Connection, turn: Turn, purpose: Purpose, reply: Reply | None, abandoned: Sequence[Route]
+) -> Charged:
+    """Charge a model call made for a turn beside its replies (TRN-264).
+
+    What was promised to the reply it was made for stays promised.
+
+    Args:
+        connection: In the transaction that stores what it was for.
+        turn: With its claim held.
+        purpose: Of its entry in the ledger.
+        reply: None when there is none.
+        abandoned: As in `charge_model_call`.
+    """
+    for route in abandoned:
+        await _record(connection, turn, "abandoned", route, None)
+    if reply is not None:
+        await _record(connection, turn, purpose, reply.route, reply.cost_usd, reply=reply)
+    cost = reply.cost_usd if reply is not None else None
+    unknown = (1 if reply is not None and cost is None else 0) + len(abandoned)
+    return await _charge(connection, turn, cost, unknown)
+
+
 async def charge_tools(connection: Connection, turn: Turn, outcomes: Sequence[CallOutcome]) -> Charged | None:
     """Charge what tools paid themselves; None when they paid nothing (TRN-263).
 
-    Tools of the orchestrator ask models through `SideCalls`, which wrote the ledger; of what another
-    host says that it paid, the entry is made here.
+    What calls of a script cost is charged already, as they ended.
     """
-    cost, unknown = 0.0, 0
-    for outcome in outcomes:
-        paid = outcome.cost_usd
-        cost, unknown = cost + (paid or 0.0), unknown + outcome.unknown_cost_calls
-        if outcome.host == OWN_HOST:
-            continue
-        route = Route(outcome.host, outcome.call.name)
-        for price in [*([] if paid is None else [paid]), *[None] * outcome.unknown_cost_calls]:
-            await _record(connection, turn, "tool", route, price)
+    left = [turn.charged.get(each.call.id, NOTHING_CHARGED).left_of(each) for each in outcomes]
+    cost, unknown = sum(each.cost_usd for each in left), sum(each.unknown_calls for each in left)
+    children = sum(outcome.script.child_spent_usd for outcome in outcomes if outcome.script)
+    await enter_tools(connection, turn, outcomes)
+    if not (cost or unknown or children):
+        return None
+    return await _charge(connection, turn, cost, unknown, children_usd=children)
+
+
+async def charge_nested(connection: Connection, turn: Turn, calls: Sequence[NestedCall]) -> Charged | None:
+    """Charge calls of a script that still runs; None when they paid nothing (TRN-290)."""
+    cost = sum(call.cost_usd or 0.0 for call in calls)
+    unknown = sum(call.unknown_cost_calls for call in calls)
     return await _charge(connection, turn, cost, unknown) if cost or unknown else None
 
 
+async def enter_tools(connection: Connection, turn: Turn, outcomes: Sequence[CallOutcome]) -> None:
+    """Make the ledger's entries of what other hosts say that their tools paid.
+
+    Tools of the orchestrator ask models through `SideCalls`, which wrote the ledger.
+    """
+    for outcome in outcomes:
+        if outcome.host == OWN_HOST:
+            continue
+        route = Route(outcome.host, outcome.call.name)
+        paid = [] if outcome.cost_usd is None else [outcome.cost_usd]
+        for price in [*paid, *[None] * outcome.unknown_cost_calls]:
+            await _record(connection, turn, "tool", route, price)
+
+
 async def _charge(
-    connection: Connection, turn: Turn, cost_usd: float | None, unknown: int, *, model_calls: int = 0
+    connection: Connection,
+    turn: Turn,
+    cost_usd: float | None,
+    unknown: int,
+    *,
+    model_calls: int = 0,
+    children_usd: float = 0.0,
 ) -> Charged:
+    # What children spent is in their own runs; the conversation pays it too (SCR-132).
     spent = await conversations.charge(
-        connection, turn.conversation_id, cost_usd=cost_usd, unknown_calls=unknown
+        connection, turn.conversation_id, cost_usd=(cost_usd or 0) + children_usd, unknown_calls=unknown
     )
     await runs.add(connection, turn.run_id, model_calls=model_calls, cost_usd=cost_usd, unknown_calls=unknown)
     return Charged(cost_usd, unknown, *spent)
 
 
 async def _record(
-    connection: Connection, turn: Turn, purpose: Purpose, route: Route, cost_usd: float | None
+    connection: Connection,
+    turn: Turn,
+    purpose: Purpose,
+    route: Route,
+    cost_usd: float | None,
+    *,
+    reply: Reply | None = None,
 ) -> None:
     await ledger.record(
         connection,
@@ -98,6 +153,7 @@ async def _record(
         run_id=turn.run_id,
         provider=route.provider,
         model=route.model,
-        usage=Usage(),
+        usage=stored_usage(reply) if reply is not None else Usage(),
         cost_usd=cost_usd,
+        estimated=reply is not None and reply.cost_estimated,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Literal
 
 from crew.v1 import events_pb2, runs_pb2
@@ -23,12 +22,11 @@ from services.orchestrator.models.contract import (
     Started,
 )
 from services.orchestrator.models.facade import Models
-from services.orchestrator.store import compactions, conversations, ledger, runs, turns
+from services.orchestrator.store import compactions, turns
 from services.orchestrator.store.compactions import Compaction
 from services.orchestrator.store.pool import Database
-from services.orchestrator.store.records import Usage
+from services.orchestrator.turns.charging import charge_side_call
 from services.orchestrator.turns.turn import Turn
-from services.orchestrator.turns.usage import stored_usage
 
 # Which part of a window what is to be summarised may fill.
 _TRANSCRIPT_SHARE = 0.5
@@ -149,6 +147,7 @@ class Compacting:
             route=str(reply.route),
             error=error,
             cost_usd=reply.cost_usd,
+            cost_estimated=reply.cost_estimated or None,
             prompt_tokens=reply.usage.prompt_tokens,
             completion_tokens=reply.usage.completion_tokens,
             cached_tokens=reply.usage.cached_tokens,
@@ -163,33 +162,10 @@ class Compacting:
         compaction: Compaction | None,
         abandoned: Sequence[Route],
     ) -> None:
-        unknown = len(abandoned) + (reply is not None and reply.cost_usd is None)
-        cost = reply.cost_usd if reply is not None else None
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
             if compaction is not None:
                 await compactions.add(connection, turn.conversation_id, turn.run_id, compaction)
-            calls: list[tuple[ledger.Purpose, Route, Usage, float | None]] = [
-                ("abandoned", route, Usage(), None) for route in abandoned
-            ]
-            if reply is not None:
-                calls.append(("compact", reply.route, stored_usage(reply), cost))
-            for purpose, route, usage, price in calls:
-                await ledger.record(
-                    connection,
-                    purpose,
-                    agent_id=turn.agent.id,
-                    conversation_id=turn.conversation_id,
-                    run_id=turn.run_id,
-                    provider=route.provider,
-                    model=route.model,
-                    usage=usage,
-                    cost_usd=price,
-                )
-            spent_usd, unknown_calls = await conversations.charge(
-                connection, turn.conversation_id, cost_usd=cost, unknown_calls=unknown
-            )
-            await runs.add(connection, turn.run_id, cost_usd=cost, unknown_calls=unknown)
+            charged = await charge_side_call(connection, turn, "compact", reply, abandoned)
             await turn.recorder.write(connection, step)
-        turn.recorder.spent(cost, unknown)
-        turn.conversation = replace(turn.conversation, spent_usd=spent_usd, unknown_cost_calls=unknown_calls)
+        charged.show(turn)

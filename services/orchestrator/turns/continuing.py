@@ -47,7 +47,6 @@ class Continuing:
         message = await self._writes.broke_off(turn, broken.partial_text, note, broken.abandoned, step)
         turn.say(broken.partial_text)
         turn.continues_reply = True
-        turn.shown, turn.served_by, turn.model_step = "", None, None
         whole = events_pb2.AssistantMessage(message=message_view(message))
         turn.stream.publish(events_pb2.TurnEvent(assistant_message=whole))
         return True

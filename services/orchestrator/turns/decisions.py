@@ -19,6 +19,10 @@ from services.orchestrator.turns.views import always_allows
 ANSWER_CHARS = 20_000
 
 
+class Expired(Conflict):
+    """The request's time is up, and nobody has closed it yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decided:
     """A request that was just settled, with the claim under which its turn goes on."""
@@ -57,6 +61,7 @@ class Decisions:
 
         Raises:
             NotFound: No such request in that conversation.
+            Expired: Its time is up; it still has to be closed.
             Conflict: It is decided, expired or a question.
         """
         status: ApprovalStatus = "approved" if approve else "denied"
@@ -67,8 +72,9 @@ class Decisions:
             settled = await approvals.settle(connection, approval_id, status, decided_by=by)
             if approval.kind == "budget":
                 await spending.answer(connection, asked_about(approval), go_on=approve, by=by)
-            if approve and always and approval.may_always:
-                await conversations.grant(connection, approval.conversation_id, always_allows(approval))
+            allows = always_allows(approval) if approve and always else None
+            if allows is not None:
+                await conversations.grant(connection, approval.conversation_id, allows)
             return await self._resume(connection, settled, conversation, instance)
 
     async def answer(
@@ -79,6 +85,7 @@ class Decisions:
         Raises:
             Invalid: The answer is blank or over `ANSWER_CHARS` characters.
             NotFound: No such request in that conversation.
+            Expired: Its time is up; it still has to be closed.
             Conflict: It is decided, expired or no question.
         """
         if not answer.strip():
@@ -122,7 +129,7 @@ class Decisions:
         if current.status != "pending":
             raise Conflict("ALREADY_DECIDED", f"error.already_{current.status}")
         if await _overdue(connection, approval_id):
-            raise Conflict("ALREADY_DECIDED", "error.already_expired")
+            raise Expired("ALREADY_DECIDED", "error.already_expired")
         return current, conversation
 
     async def _resume(

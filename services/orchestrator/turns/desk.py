@@ -19,8 +19,9 @@ from services.orchestrator.store import conversations, queue, runs, turns
 from services.orchestrator.store.pool import Database
 from services.orchestrator.store.space import Space
 from services.orchestrator.turns.activity import Activity
-from services.orchestrator.turns.decisions import Decided, Decisions
+from services.orchestrator.turns.decisions import Decided, Decisions, Expired
 from services.orchestrator.turns.inbound import Inbound, Joined, Opened
+from services.orchestrator.turns.naming import Naming
 from services.orchestrator.turns.peers import Peers, WatchedTurn
 from services.orchestrator.turns.runner import STOP_SECONDS, TurnRunner
 from services.orchestrator.turns.stream import Streams, TurnStream
@@ -56,6 +57,7 @@ class TurnDesk:
         peers: Where those of other replicas are.
         activity: Told of conversations that got a title.
         space: Whether there is room for a turn.
+        naming: Finds titles for new conversations.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class TurnDesk:
         peers: Peers,
         activity: Activity,
         space: Space,
+        naming: Naming,
     ) -> None:
         self._database = database
         self._inbound = inbound
@@ -81,6 +84,7 @@ class TurnDesk:
         self._activity = activity
         self._begun: set[asyncio.Task[Any]] = set()
         self._space = space
+        self._naming = naming
 
     async def send(
         self, conversation_id: str, text: str, *, source: str, request_id: str | None = None
@@ -105,6 +109,7 @@ class TurnDesk:
                 stream = self._runner.start(claim, run, conversation)
                 if title:
                     self._activity.conversation_changed(conversation_id, title=title)
+                self._naming.after(stream)
                 return stream
             case Joined(item=item):
                 queued = events_pb2.Queued(item_id=item.id, kind=item.kind, position=item.position)
@@ -211,6 +216,7 @@ class TurnDesk:
         self._space.require()
         return await self._to_its_end(
             self._resumed(
+                approval_id,
                 self._decisions.decide(
                     approval_id,
                     conversation_id=conversation_id,
@@ -218,7 +224,7 @@ class TurnDesk:
                     always=always,
                     by=by,
                     instance=self._upkeep.instance,
-                )
+                ),
             )
         )
 
@@ -234,19 +240,28 @@ class TurnDesk:
         self._space.require()
         return await self._to_its_end(
             self._resumed(
+                approval_id,
                 self._decisions.answer(
                     approval_id,
                     conversation_id=conversation_id,
                     answer=answer,
                     by=by,
                     instance=self._upkeep.instance,
-                )
+                ),
             )
         )
 
-    async def _resumed(self, deciding: Coroutine[Any, Any, Decided]) -> TurnStream:
-        decided = await deciding
-        return self._runner.start(decided.claim, decided.run, decided.conversation)
+    async def _resumed(self, approval_id: str, deciding: Coroutine[Any, Any, Decided]) -> TurnStream:
+        try:
+            decided = await deciding
+        except Expired:
+            # A server that starts nothing by itself has no sweep that would go on with it (TRN-214).
+            if expired := await self._decisions.expire(approval_id, instance=self._upkeep.instance):
+                self._runner.start(expired.claim, expired.run, expired.conversation)
+            raise
+        stream = self._runner.start(decided.claim, decided.run, decided.conversation)
+        self._naming.after(stream)
+        return stream
 
     async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
         """Go on although the caller leaves: what was committed has its turn started."""

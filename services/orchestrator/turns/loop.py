@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from crew.v1 import events_pb2
+
 from services.common.wording import Catalogue
 from services.orchestrator.calls import closing
 from services.orchestrator.calls.contract import CallOutcome, Paused, Scope, UnknownOutcome
@@ -113,8 +115,10 @@ class TurnLoop:
             elif ending := await self._run_calls(turn, open_calls, decisions):
                 return ending
         while True:
-            if await self._writes.take_steers(turn):
+            if steered := await self._writes.take_steers(turn):
                 turn.guard.restart()
+                told = events_pb2.Steer(text="\n\n".join(steered), count=len(steered))
+                turn.stream.publish(events_pb2.TurnEvent(steer=told))
             if turn.model_calls >= turn.agent.max_steps:
                 # Taken up after its last step, whose halt was not stored any more.
                 return Halted("max_steps")
@@ -170,7 +174,6 @@ class TurnLoop:
         """Store and show a reply with what follows from it; whether the run is closed now."""
         message, closed = await self._writes.reply(turn, reply, calls, note=note, closing=closing)
         turn.model_calls += 1
-        turn.shown, turn.served_by, turn.model_step = "", None, None
         if reply.text:
             turn.say(reply.text)
         self._asking.said(turn, message)
@@ -219,6 +222,8 @@ class TurnLoop:
         if isinstance(end, Paused):
             ttl = turn.conversation.approval_ttl_seconds or self._ttl_seconds
             return Waiting(await self._writes.pause(turn, end.call, end.ask, ttl))
+        if turn.nested_budget.exhausted:
+            return Halted("nested_calls")
         if end.terminate:
             text = "\n\n".join(turn.said)
             await self._writes.finish(turn, "done", _summary(text))
@@ -265,6 +270,8 @@ class TurnLoop:
             reviews=turn.reviews,
             leave_open=lambda: turn.stop_reason not in ENDING_STOPS,
             cut_off_by=lambda: cut_off_by(turn),
+            nested_budget=turn.nested_budget,
+            attended=turn.attended,
         )
 
     async def _unknown_outcomes(self, turn: Turn) -> Sequence[UnknownOutcome]:

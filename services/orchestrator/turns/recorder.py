@@ -25,11 +25,12 @@ def run_message(run: runs.Run, steps: Sequence[str] = ()) -> runs_pb2.Run:
         conversation_id=run.conversation_id,
         status=run.status,
         summary=run.summary,
-        after_seq=run.after_seq,
         started_at=iso(run.started_at),
         cost_usd=run.cost_usd,
         unknown_cost_calls=run.unknown_cost_calls,
     )
+    if run.after_seq is not None:
+        message.after_seq = run.after_seq
     if run.finished_at:
         message.finished_at = iso(run.finished_at)
     for body in steps:
@@ -68,6 +69,10 @@ class RunRecorder:
         step = self.run.steps.add(kind=kind, index=len(self.run.steps), started_at=iso(utc_now()), **fields)
         self._activity.step_changed(self.run, step)
         return step
+
+    def changed(self, step: runs_pb2.RunStep) -> None:
+        """Show what an open step says by now."""
+        self._activity.step_changed(self.run, step)
 
     def close(self, step: runs_pb2.RunStep, *, ms: int | None = None, **fields: Any) -> None:
         """End a step and show it; its duration is never negative (TRN-160)."""

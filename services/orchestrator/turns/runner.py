@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import structlog
 from crew.v1 import events_pb2
 
@@ -14,10 +16,11 @@ from services.common.rpc import trace
 from services.common.wording import Catalogue, Locale
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.calls import closing
+from services.orchestrator.calls.budget import CALLS_PER_STEP, NestedBudget
 from services.orchestrator.models.contract import Route
 from services.orchestrator.store import compactions, messages, runs, turns
 from services.orchestrator.store.pool import Database, DatabaseLost, WriteRefused
-from services.orchestrator.store.records import Conversation, HaltReason, RunStatus
+from services.orchestrator.store.records import Conversation, HaltReason, Message, RunStatus
 from services.orchestrator.store.space import Space
 from services.orchestrator.store.turns import Claim, ClaimLost
 from services.orchestrator.turns.activity import Activity
@@ -226,6 +229,7 @@ class TurnRunner:
             # The run's own holds from a claim on; a claim that was taken over goes on counting.
             seconds_left = await turns.seconds_left(connection, claim) if recovered else run.seconds_left
             compaction = await compactions.standing(connection, conversation.id)
+            of_this_turn = await runs.lineage(connection, run.id) if run.model_calls else {run.id}
         recorder = RunRecorder(run_message(run, steps), self._activity)
         wait = recorder.unfinished("approval")
         recorder.status("running")
@@ -245,6 +249,9 @@ class TurnRunner:
             escalated=recorder.has("escalation"),
             seconds_left=seconds_left,
             compaction=compaction,
+            nested_budget=NestedBudget(
+                agent.max_steps * CALLS_PER_STEP, used=_nested_calls(stored_log, of_this_turn)
+            ),
         )
         if wait is not None:
             recorder.close(wait)
@@ -366,6 +373,16 @@ class TurnRunner:
     def _let_go(self, run_id: str, stream: TurnStream) -> None:
         self._activity.forget(run_id)
         stream.abandon()
+
+
+def _nested_calls(log: Sequence[Message], run_ids: Collection[str]) -> int:
+    """How many calls the finished scripts of these runs made."""
+    records = [
+        message.context
+        for message in log
+        if message.role == "tool" and message.context is not None and message.run_id in run_ids
+    ]
+    return sum(len(orjson.loads(record)["calls"]) for record in records)
 
 
 def _totals(turn: Turn) -> dict[str, Any]:

@@ -10,7 +10,8 @@ import orjson
 from crew.v1 import events_pb2, runs_pb2
 
 from services.common.toolhost.contract import Effect
-from services.orchestrator.calls.contract import CallOutcome
+from services.common.toolhost.nested import NestedCall
+from services.orchestrator.calls.contract import CallOutcome, InnerStart
 from services.orchestrator.calls.steps import step_arguments
 from services.orchestrator.store.audit import NewEntry
 from services.orchestrator.store.records import GateVerdict, StoredCall
@@ -26,6 +27,7 @@ class TurnSink:
         self._turn = turn
         self._writes = writes
         self._observed = observed
+        self._inner = writes.inner(turn)
 
     async def announced(self, call: StoredCall) -> None:
         """Show the call with the arguments as the model wrote them."""
@@ -35,6 +37,21 @@ class TurnSink:
         """Show how far a running call is."""
         told = orjson.dumps(details).decode()
         self._publish(tool_progress=events_pb2.ToolProgress(id=call_id, text=text, details=told))
+
+    async def nested(self, call_id: str, index: int, call: NestedCall) -> None:
+        """Charge a call of a script, keep it on the script's card and show it."""
+        step = self._turn.call_steps.get(call_id)
+        if step is not None:
+            calls = orjson.loads(step.calls) if step.calls else []
+            step.calls = orjson.dumps([*calls, orjson.Fragment(call.json())]).decode()
+        told = events_pb2.NestedCall(tool_call_id=call_id, index=index, call=call.json())
+
+        def show() -> None:
+            if step is not None:
+                self._turn.recorder.changed(step)
+            self._publish(nested_call=told)
+
+        await self._inner.nested(call_id, call, step, show)
 
     async def starting(
         self,
@@ -68,6 +85,15 @@ class TurnSink:
         else:
             await self._writes.starting(self._turn, entry, step)
 
+    async def inner_starting(self, starts: Sequence[InnerStart]) -> None:
+        """Record why calls of a running call may run; committed before this returns."""
+        await self._inner.starting(starts)
+
+    async def inner_ended(self, outcome: CallOutcome) -> None:
+        """Count a call of a running call; its end is on record with what is written next."""
+        self._observed(self._turn, outcome)
+        self._inner.ended(outcome)
+
     async def ended(self, outcome: CallOutcome) -> None:
         """Close the step, count the call and show the result."""
         self._close_step(outcome)
@@ -78,7 +104,6 @@ class TurnSink:
             ok=outcome.ok,
             output=outcome.step_output,
             ms=outcome.ms or 0,
-            calls="[]",
         )
         if outcome.cost_usd is not None:
             result.cost_usd = outcome.cost_usd
@@ -86,10 +111,15 @@ class TurnSink:
             result.shortened = outcome.shortened
         if outcome.original_chars is not None:
             result.original_chars = outcome.original_chars
+        if outcome.script is not None:
+            result.calls = outcome.script.calls_json()
+            result.received_chars = outcome.script.received_chars
+            result.printed_chars = outcome.script.printed_chars
         self._publish(tool_result=result)
 
     async def store(self, outcomes: Sequence[CallOutcome]) -> None:
         """Store the tool messages in the order written."""
+        await self._inner.flush()
         steps = [self._step_of(outcome) for outcome in outcomes]
         await self._writes.outcomes(self._turn, outcomes, steps)
         for outcome in outcomes:
@@ -107,6 +137,10 @@ class TurnSink:
         if step is None:
             step = turn.recorder.open("tool", name=outcome.call.name, tool_call_id=outcome.call.id)
             turn.call_steps[outcome.call.id] = step
+        if outcome.script is not None:
+            step.calls = outcome.script.calls_json()
+            step.received_chars = outcome.script.received_chars
+            step.printed_chars = outcome.script.printed_chars
         turn.recorder.close(
             step,
             ms=outcome.ms or 0,

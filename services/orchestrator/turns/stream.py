@@ -58,6 +58,12 @@ class TurnStream:
         self.ended = True
         self._wake()
 
+    async def over(self) -> str | None:
+        """Wait for the end; the kind of the last event, None when the stream was abandoned."""
+        while not self.ended:
+            await self._grown.wait()
+        return self._log[-1].WhichOneof("event") if self.concluded else None
+
     async def events(
         self, *, after: int | None = None, private: bool = False
     ) -> AsyncIterator[events_pb2.TurnEvent]:

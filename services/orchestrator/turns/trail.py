@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +12,8 @@ from services.common.toolhost.contract import Effect
 from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.contract import CallOutcome
 from services.orchestrator.calls.masking import SecretMask
-from services.orchestrator.store.audit import AuditedCall, CallEnd
-from services.orchestrator.store.records import StoredCall
+from services.orchestrator.store.audit import AuditedCall, CallEnd, NewEntry
+from services.orchestrator.store.records import GateVerdict, StoredCall
 from services.orchestrator.turns.turn import Turn
 
 # Of an argument list.
@@ -25,6 +26,8 @@ _MOST_ABOUT = 20
 _COMMANDS = {"shell_run": "command"}
 # Parameters that say what a call is about, whichever tool has them.
 _TARGETS = ("path", "file", "url")
+# Verdicts whose reason names who decided.
+_BY_A_PERSON: frozenset[GateVerdict] = frozenset({"approved", "denied"})
 _UNSTORABLE = str.maketrans({"\0": "\ufffd"})
 
 
@@ -82,6 +85,25 @@ class Trail:
             exit_code=outcome.exit_code,
             bytes_out=outcome.bytes_out,
         )
+
+    def ends(self, turn: Turn, outcomes: Sequence[CallOutcome]) -> list[NewEntry]:
+        """The entries of calls that ended, each behind why it was let through where that still waits."""
+        entries = []
+        for outcome in outcomes:
+            if let_through := turn.let_through.get(outcome.call.id):
+                entries.append(let_through)
+            call, end = self.ended(turn, outcome)
+            entries.append(
+                NewEntry(
+                    "ended" if outcome.ms is not None else "withheld",
+                    call,
+                    outcome.verdict,
+                    outcome.reason[:500],
+                    outcome.reason if outcome.verdict in _BY_A_PERSON else None,
+                    end,
+                )
+            )
+        return entries
 
     def _target(self, arguments: dict[str, Any]) -> str:
         for name in _TARGETS:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 from crew.v1 import runs_pb2
 
+from services.common.toolhost.nested import NestedCall
 from services.common.wording import Locale
 from services.orchestrator.agents.profile import Agent
-from services.orchestrator.calls.contract import CutOff
+from services.orchestrator.calls.budget import NestedBudget
+from services.orchestrator.calls.contract import CallOutcome, CutOff
 from services.orchestrator.calls.loop_guard import LoopGuard
 from services.orchestrator.context.texts import AgentTexts
 from services.orchestrator.models.contract import Route
@@ -27,6 +29,30 @@ if TYPE_CHECKING:
 # "person", "time" and "full" end the turn; with the others somebody goes on with it.
 StopReason = Literal["person", "time", "full", "shutdown", "lost"]
 ENDING_STOPS: frozenset[StopReason] = frozenset({"person", "time", "full"})
+
+
+@dataclass(frozen=True, slots=True)
+class ChargedCalls:
+    """What calls of a running script cost that is in the totals already."""
+
+    cost_usd: float = 0.0
+    unknown_calls: int = 0
+
+    def plus(self, call: NestedCall) -> ChargedCalls:
+        """With one more call of the script."""
+        return ChargedCalls(
+            self.cost_usd + (call.cost_usd or 0), self.unknown_calls + call.unknown_cost_calls
+        )
+
+    def left_of(self, outcome: CallOutcome) -> ChargedCalls:
+        """What the whole call cost beyond this; never less than nothing."""
+        return ChargedCalls(
+            max(0.0, (outcome.cost_usd or 0) - self.cost_usd),
+            max(0, outcome.unknown_cost_calls - self.unknown_calls),
+        )
+
+
+NOTHING_CHARGED = ChargedCalls()
 
 
 @dataclass(slots=True)
@@ -77,6 +103,10 @@ class Turn:
     call_steps: dict[str, runs_pb2.RunStep] = field(default_factory=dict)
     # Of an agent whose calls a second model judges.
     reviews: TurnReviews | None = None
+    # Room for the calls of the turn's scripts.
+    nested_budget: NestedBudget = field(default_factory=lambda: NestedBudget(0))
+    # What calls of a running script cost that is charged already, by the script's call id.
+    charged: dict[str, ChargedCalls] = field(default_factory=dict)
     # Why reads that run, or ran, were let through, by call id: stored with their results.
     let_through: dict[str, NewEntry] = field(default_factory=dict)
 

@@ -104,10 +104,12 @@ class Upkeep:
                 name="wakeups",
             ),
         ]
+        async with self._database.connection() as connection:
+            await runs.close_unowned(connection)
         if self._schedule:
-            async with self._database.connection() as connection:
-                await runs.close_unowned(connection)
             self._tasks.append(asyncio.create_task(self._sweep(), name="retention"))
+        else:
+            await self._close_cut_off()
 
     async def close(self) -> None:
         """Stop looking, hand the running turns over, and free the instance's lock."""
@@ -263,6 +265,19 @@ class Upkeep:
                 await self._recover(each)
             except ClaimLost:
                 continue
+
+    async def _close_cut_off(self) -> None:
+        """End the turns whose process died: here nothing goes on by itself (TRN-147, TRN-157).
+
+        Their conversations are free for the next message.
+        """
+        async with self._database.connection() as connection:
+            taken = await turns.take_over(connection, self.instance, working_on=[])
+        for each in taken:
+            async with self._database.transaction() as connection:
+                await turns.hold(connection, each.claim)
+                await runs.set_status(connection, each.claim.run_id, "error", "interrupted")
+                await self._close(connection, each.claim)
 
     async def _recover(self, taken: Taken) -> None:
         """Go on with a turn whose process died: its run is closed, another one takes its place.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import orjson
 from crew.v1 import approvals_pb2, conversations_pb2
 
 from services.common.times import iso
+from services.common.toolhost import exact_json
 from services.orchestrator.calls import grants
 from services.orchestrator.store.queue import QueuedItem
 from services.orchestrator.store.records import Approval, Conversation, Message
@@ -24,9 +25,12 @@ def message_view(message: Message) -> conversations_pb2.Message:
         created_at=iso(message.created_at),
         details=message.details,
         is_error=message.is_error,
-        context=message.context or "null",
         cost_estimated=message.cost_estimated,
     )
+    if message.role == "tool":
+        _put_script(view, message.context)
+    else:
+        view.context = _without_memory(message.context or "")
     for call in message.tool_calls:
         shown = view.tool_calls.add(id=call.id, name=call.name, arguments=call.arguments)
         if call.broken is not None:
@@ -40,13 +44,38 @@ def message_view(message: Message) -> conversations_pb2.Message:
     return view
 
 
-def always_allows(approval: Approval) -> str:
-    """The narrowest standing permission that covers the call: what "always" gives (FLD-021)."""
-    return grants.offered(approval.tool, orjson.loads(approval.arguments))[0]
+def _without_memory(context: str) -> str:
+    """Notes of a message without those of memory, which people read elsewhere (AGT-193, TRN-313)."""
+    if "turn_notes" not in context:
+        return context
+    notes = exact_json.loads_object(context)
+    notes.pop("turn_notes", None)
+    return exact_json.dumps(notes) if notes else ""
+
+
+def _put_script(view: conversations_pb2.Message, context: str | None) -> None:
+    """What a script's stored message says of its calls (TRN-308); other tool messages say nothing."""
+    if context is None:
+        return
+    record = exact_json.loads_object(context)
+    view.calls = exact_json.dumps(record["calls"])
+    view.received_chars = record["received_chars"]
+    view.printed_chars = record["printed_chars"]
+
+
+def always_allows(approval: Approval) -> str | None:
+    """The narrowest standing permission that covers the call: what "always" gives (FLD-021).
+
+    None: it is not offered.
+    """
+    if not approval.may_always:
+        return None
+    return next(iter(grants.offered(approval.tool, orjson.loads(approval.arguments))), None)
 
 
 def approval_view(approval: Approval) -> approvals_pb2.Approval:
     """A request with every argument as it will run (TRN-218)."""
+    allows = always_allows(approval)
     view = approvals_pb2.Approval(
         id=approval.id,
         conversation_id=approval.conversation_id,
@@ -63,11 +92,11 @@ def approval_view(approval: Approval) -> approvals_pb2.Approval:
         expires_at=iso(approval.expires_at),
         summary=approval.summary,
         preview=approval.preview,
-        may_always=approval.may_always,
+        may_always=allows is not None,
         delivery=approval.delivery,
     )
-    if approval.may_always:
-        view.always_allows = always_allows(approval)
+    if allows is not None:
+        view.always_allows = allows
     if approval.review is not None:
         review = approval.review
         view.review.verdict, view.review.reason, view.review.route = (
@@ -92,8 +121,9 @@ def conversation_view(
     pending: Approval | None = None,
     messages: Sequence[Message] = (),
     has_earlier: bool = False,
+    grants: Mapping[str, int] | None = None,
 ) -> conversations_pb2.Conversation:
-    """A conversation with what waits in it."""
+    """A conversation with what waits in it, and how often each grant was used."""
     view = conversations_pb2.Conversation(
         id=conversation.id,
         agent_id=conversation.agent_id,
@@ -121,4 +151,6 @@ def conversation_view(
         view.pending_approval.CopyFrom(approval_view(pending))
     for message in messages:
         view.messages.add().CopyFrom(message_view(message))
+    for allows, uses in (grants or {}).items():
+        view.grants.add(allows=allows, uses=uses)
     return view

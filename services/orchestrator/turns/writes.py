@@ -14,6 +14,7 @@ from crew.v1 import runs_pb2
 from services.orchestrator.calls.arguments import digest
 from services.orchestrator.calls.contract import ApprovalDraft, CallOutcome
 from services.orchestrator.models.contract import Reply, Route
+from services.orchestrator.money.usage import stored_usage
 from services.orchestrator.store import (
     approvals,
     audit,
@@ -28,18 +29,15 @@ from services.orchestrator.store.pool import Connection, Database
 from services.orchestrator.store.records import (
     Approval,
     Conversation,
-    GateVerdict,
     Message,
     RunStatus,
     StoredCall,
 )
 from services.orchestrator.turns.charging import charge_model_call, charge_tools
+from services.orchestrator.turns.inner_writes import InnerWrites
 from services.orchestrator.turns.trail import Trail
 from services.orchestrator.turns.turn import Turn
-from services.orchestrator.turns.usage import stored_usage
-
-# Verdicts whose reason names who decided.
-_BY_A_PERSON: frozenset[GateVerdict] = frozenset({"approved", "denied"})
+from services.orchestrator.turns.unbroken import unbroken
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +65,24 @@ class TurnWrites:
         self._database = database
         self.trail = trail
 
-    async def take_steers(self, turn: Turn) -> int:
+    def inner(self, turn: Turn) -> InnerWrites:
+        """Of the calls that calls of the turn make."""
+        return InnerWrites(self._database, self.trail, turn)
+
+    async def take_steers(self, turn: Turn) -> Sequence[str]:
         """Move waiting steer messages into the log as one message of the person (TRN-069, TRN-080).
 
         Returns:
-            How many were taken.
+            The texts that were taken, in order.
         """
         async with self._database.connection() as connection:
             if not await queue.any_steer(connection, turn.conversation_id):
-                return 0
+                return ()
         async with self._database.transaction() as connection:
             await turns.hold(connection, turn.claim)
             items = await queue.take(connection, turn.conversation_id, kind="steer")
             if not items:
-                return 0
+                return ()
             text = "\n\n".join(item.text for item in items)
             stored = await messages.append(
                 connection, turn.conversation_id, [NewMessage("user", "person", text, turn.run_id)]
@@ -91,7 +93,7 @@ class TurnWrites:
             step = turn.recorder.note("steer", text=text if len(text) <= 200 else f"{text[:199]}…")
             await turn.recorder.write(connection, step)
         turn.log.extend(stored)
-        return len(items)
+        return [item.text for item in items]
 
     async def reply(
         self,
@@ -117,6 +119,11 @@ class TurnWrites:
         Returns:
             The stored reply, and whether the run is closed now.
         """
+        return await unbroken(self._reply(turn, reply, calls, note, closing))
+
+    async def _reply(
+        self, turn: Turn, reply: Reply, calls: Sequence[StoredCall], note: str, closing: Closing | None
+    ) -> tuple[Message, bool]:
         message = NewMessage(
             "assistant",
             "agent",
@@ -143,6 +150,7 @@ class TurnWrites:
             if turn.model_step is not None and not closed:
                 await turn.recorder.write(connection, turn.model_step)
         turn.log.extend(stored)
+        turn.shown, turn.served_by, turn.model_step = "", None, None
         charged.show(turn)
         return stored[0], closed
 
@@ -162,6 +170,8 @@ class TurnWrites:
             await turns.hold(connection, turn.claim)
             if entry.allowed_by == "approved":
                 await approvals.mark_started(connection, turn.conversation_id, entry.call.call_id)
+            if entry.allowed_by == "always":
+                await conversations.count_use(connection, turn.conversation_id, entry.rule)
             await audit.record(connection, [entry])
             await turn.recorder.write(connection, step)
 
@@ -178,8 +188,10 @@ class TurnWrites:
             stored = await messages.append(connection, turn.conversation_id, stored_messages)
             charged = await charge_tools(connection, turn, outcomes)
             await turn.recorder.write(connection, *steps)
-            await self._ended(connection, turn, outcomes)
+            await audit.record(connection, self.trail.ends(turn, outcomes))
         turn.log.extend(stored)
+        for outcome in outcomes:
+            turn.charged.pop(outcome.call.id, None)
         if charged is not None:
             charged.show(turn)
 
@@ -232,15 +244,14 @@ class TurnWrites:
         self, turn: Turn, summary: str, closed: Sequence[CallOutcome], *, status: RunStatus = "error"
     ) -> None:
         """End a turn that was cut off: what was shown stays, open calls get their results (TRN-094)."""
-        stored_messages = []
+        stored_messages = [closing_message(outcome, turn.run_id) for outcome in closed]
         if turn.shown:
             stored_messages.append(NewMessage("assistant", "agent", turn.shown, turn.run_id))
-        stored_messages += [closing_message(outcome, turn.run_id) for outcome in closed]
         abandoned = [turn.served_by] if turn.served_by else []
         async with self._database.transaction() as connection:
             await turns.release(connection, turn.claim)
             await messages.append(connection, turn.conversation_id, stored_messages)
-            await self._ended(connection, turn, closed)
+            await audit.record(connection, self.trail.ends(turn, closed))
             if abandoned:
                 await charge_model_call(connection, turn, answered=False, cost_usd=None, abandoned=abandoned)
             await runs.set_status(connection, turn.run_id, status, summary)
@@ -267,6 +278,11 @@ class TurnWrites:
         self, turn: Turn, partial_text: str, note: str, abandoned: Sequence[Route], step: runs_pb2.RunStep
     ) -> Message:
         """Store what a reply had said before it broke off, with a note of the loop to go on from there."""
+        return await unbroken(self._broke_off(turn, partial_text, note, abandoned, step))
+
+    async def _broke_off(
+        self, turn: Turn, partial_text: str, note: str, abandoned: Sequence[Route], step: runs_pb2.RunStep
+    ) -> Message:
         said = [
             NewMessage("assistant", "agent", partial_text, turn.run_id),
             NewMessage("user", "system", note, turn.run_id),
@@ -280,6 +296,7 @@ class TurnWrites:
             open_steps = [turn.model_step] if turn.model_step is not None else []
             await turn.recorder.write(connection, *open_steps, step)
         turn.log.extend(stored)
+        turn.shown, turn.served_by, turn.model_step = "", None, None
         turn.model_calls += 1
         charged.show(turn)
         return stored[0]
@@ -320,24 +337,6 @@ class TurnWrites:
         await turn.recorder.write(connection, *open_steps)
         return True
 
-    async def _ended(self, connection: Connection, turn: Turn, outcomes: Sequence[CallOutcome]) -> None:
-        entries = []
-        for outcome in outcomes:
-            if let_through := turn.let_through.get(outcome.call.id):
-                entries.append(let_through)
-            call, end = self.trail.ended(turn, outcome)
-            entries.append(
-                audit.NewEntry(
-                    "ended" if outcome.ms is not None else "withheld",
-                    call,
-                    outcome.verdict,
-                    outcome.reason[:500],
-                    outcome.reason if outcome.verdict in _BY_A_PERSON else None,
-                    end,
-                )
-            )
-        await audit.record(connection, entries)
-
 
 def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:
     """The tool message that closes a call."""
@@ -350,6 +349,7 @@ def closing_message(outcome: CallOutcome, run_id: str | None) -> NewMessage:
         name=outcome.call.name,
         is_error=not outcome.ok,
         details=outcome.details_json,
+        context=outcome.script.json() if outcome.script else None,
         outcome=outcome.outcome,
         arguments_sha256=digest(outcome.arguments_json),
     )

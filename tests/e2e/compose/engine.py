@@ -151,7 +151,7 @@ def _environment() -> dict[str, str]:
     return environ
 
 
-SERVING = ("postgres", "orchestrator", "tools", "gateway")
+SERVING = ("postgres", "orchestrator", "tools", "script_sandbox", "gateway")
 
 
 def _run(

@@ -109,13 +109,14 @@ def test_each_arrow_has_a_network_of_its_own(document: dict[str, Any]) -> None:
     assert members == {
         "core": {"gateway", "orchestrator", "cli"},
         "tools": {"orchestrator", "tools"},
+        "scripts": {"orchestrator", "script_sandbox"},
         "database": {"orchestrator", "postgres", "migrate", "cli"},
         "models": {"orchestrator"},
         "internet": {"tools"},
         "edge": {"gateway"},
     }
     inside = {name for name, network in document["networks"].items() if (network or {}).get("internal")}
-    assert inside == {"core", "tools", "database"}
+    assert inside == {"core", "tools", "scripts", "database"}
 
 
 def test_no_environment_holds_a_password(document: dict[str, Any]) -> None:

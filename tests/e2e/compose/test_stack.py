@@ -163,6 +163,15 @@ def test_the_tools_service_reaches_neither_database_nor_orchestrator_nor_gateway
     assert _reached(deployment, "tools", targets) == set()
 
 
+def test_the_script_sandbox_reaches_nothing(deployment: Stack) -> None:
+    targets = [(host, 5432) for host in ("postgres", *_addresses(deployment, "postgres"))]
+    names = ("orchestrator", "orchestrator-core")
+    targets += [(host, 7001) for host in (*names, *_addresses(deployment, "orchestrator"))]
+    targets += [(host, 7002) for host in ("tools", "tools-host", *_addresses(deployment, "tools"))]
+    targets += [(host, 8765) for host in ("gateway", *_addresses(deployment, "gateway"))]
+    assert _reached(deployment, "script_sandbox", targets) == set()
+
+
 def test_the_gateway_reaches_the_orchestrator_alone(deployment: Stack) -> None:
     targets = [(host, 5432) for host in ("postgres", *_addresses(deployment, "postgres"))]
     targets += [(host, 7002) for host in ("tools", "tools-host", *_addresses(deployment, "tools"))]
@@ -173,12 +182,13 @@ def test_the_gateway_reaches_the_orchestrator_alone(deployment: Stack) -> None:
 def test_each_service_holds_its_own_secrets_alone(deployment: Stack) -> None:
     held = {
         service: set(deployment.inside(service, "ls", "/secrets").stdout.split())
-        for service in ("gateway", "orchestrator", "tools")
+        for service in ("gateway", "orchestrator", "tools", "script_sandbox")
     }
     assert held["gateway"] == {"gateway-to-orchestrator.token"}
     assert held["tools"] == {"orchestrator-to-tools.sha256"}
+    assert held["script_sandbox"] == {"orchestrator-to-script_sandbox.sha256"}
     assert "orchestrator-to-tools.token" in held["orchestrator"]
-    for service in ("gateway", "tools"):
+    for service in ("gateway", "tools", "script_sandbox"):
         assert deployment.inside(service, "ls", "/crew/home", check=False).returncode != 0
 
 
@@ -244,7 +254,7 @@ def test_a_backup_of_the_running_crew_becomes_another_one(
         other.down(volumes=True)
 
 
-@pytest.mark.parametrize("service", ["tools", "orchestrator", "gateway"])
+@pytest.mark.parametrize("service", ["tools", "script_sandbox", "orchestrator", "gateway"])
 def test_a_killed_service_comes_back_and_is_used_again(deployment: Stack, owner: Owner, service: str) -> None:
     pid = deployment.inspect(service)["State"]["Pid"]
     before = deployment.inspect(service)["RestartCount"]

@@ -66,7 +66,7 @@ async def watching(gateway: Gateway, last_event_id: str | None = None) -> AsyncI
         yield answer
 
 
-@pytest.mark.spec("GTW-063", "GTW-128", "GTW-133", "GTW-141", "FLD-049")
+@pytest.mark.spec("GTW-063", "GTW-128", "GTW-133", "GTW-141", "FLD-049", "TRN-062", "TRN-318")
 async def test_frames_and_headers_of_a_turn(gateway: Gateway) -> None:
     turn = begin(gateway)
     await turn.emit(tool_call=events_pb2.ToolCall(id="t1", name="shell_run", arguments='{\n "n": 1.10}'))
@@ -190,7 +190,7 @@ async def test_a_client_that_leaves_a_long_call_does_not_keep_it(gateway: Gatewa
     await until(lambda: gateway.fake.watchers == 0)
 
 
-@pytest.mark.spec("GTW-133")
+@pytest.mark.spec("GTW-133", "TRN-062")
 async def test_silence_is_filled_with_comments_before_the_first_event_too(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,7 +119,7 @@ async def conversation(store: Database, conversation_id: str) -> Any:
     return found
 
 
-@pytest.mark.spec("FLD-017", "TRN-272", "AGT-321")
+@pytest.mark.spec("FLD-017")
 @pytest.mark.parametrize(
     ("spent", "among", "begun"),
     [(0.90, 8, 8), (0.95, 8, 5), (0.90, 1, 1), (0.995, 8, 0)],
@@ -169,7 +169,7 @@ async def test_children_that_start_at_once_share_what_is_left(
         await other.close()
 
 
-@pytest.mark.spec("TRN-272")
+@pytest.mark.spec("FLD-017")
 async def test_children_of_a_parent_without_a_cap_have_none(store: Database) -> None:
     parent, [child] = await family(store, 1, cap=0, spent=3)
     async with store.transaction() as connection:

@@ -89,14 +89,14 @@ def test_every_process_killed_once_is_back_and_the_crew_answers(whole: Whole) ->
     assert (first.returncode, first.stdout.strip()) == (0, "hello"), first.stderr
 
     victims = children_of(whole.process.pid)
-    assert len(victims) == 4
+    assert len(victims) == 5
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda pid=pid: not alive(pid))
-        wait_until(lambda: len([child for child in children_of(whole.process.pid) if alive(child)]) == 4)
+        wait_until(lambda: len([child for child in children_of(whole.process.pid) if alive(child)]) == 5)
         wait_until(whole.healthy)
     wait_until(lambda: whole.do("send", "again").stdout.strip() == "again")
-    for name in ("postgres", "orchestrator", "tools", "gateway"):
+    for name in ("postgres", "orchestrator", "tools", "script_sandbox", "gateway"):
         assert f"{name} was ended by signal 9" in whole.output
 
     doctor = whole.do("doctor")

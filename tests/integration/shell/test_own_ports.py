@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from services.tools.shell.sandbox import landlock
+from services.common.confinement import landlock
 
 from .conftest import Shell
 

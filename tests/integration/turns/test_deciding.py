@@ -93,9 +93,21 @@ async def test_always_covers_what_the_person_saw_and_no_more(crew: Crew) -> None
     assert list((await crew.get(conversation_id)).auto_approve) == ["shell_run:ls"]
     events = await crew.send(conversation_id, '/tool shell_run {"command": "ls"}')
     assert names_of(events)[-1] == "done"
+    (grant,) = (await crew.get(conversation_id)).grants
+    assert (grant.allows, grant.uses) == ("shell_run:ls", 1)
     events = await crew.send(conversation_id, '/tool shell_run {"command": "touch made"}')
     assert names_of(events)[-1] == "approval_required"
     assert not (crew.workspace / "made").exists()
+
+
+@pytest.mark.spec("FLD-021")
+async def test_a_line_of_several_commands_offers_no_always(crew: Crew) -> None:
+    conversation_id = await crew.open()
+    events = await crew.send(conversation_id, '/tool shell_run {"command": "ls; rm notes"}')
+    approval = events[-1].approval_required.approval
+    assert (approval.may_always, approval.always_allows) == (False, "")
+    await crew.decide(approval.id, approve=True, always=True)
+    assert not (await crew.get(conversation_id)).auto_approve
 
 
 @pytest.mark.spec("GTW-086")

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from crew.v1 import agents_pb2, conversations_pb2, runs_pb2, turns_pb2
 
-from tests.fixtures.crew import Crew, Events, names_of, running_crew
+from tests.fixtures.crew import Crew, Events, names_of, running_crew, until
 from tests.fixtures.model_server import ModelServer, RecordedRequest, Turn, call, refuse, text, turn
 from tests.fixtures.postgres import ScratchDatabase
 
@@ -33,12 +33,12 @@ def answered(number: int, prompt_tokens: int = 3_000) -> Turn:
 
 @asynccontextmanager
 async def small(
-    database: ScratchDatabase, server: ModelServer, *, window: int = WINDOW, agent: str = "", routes: str = ""
+    database: ScratchDatabase, server: ModelServer, *, window: int = WINDOW, config: str = ""
 ) -> AsyncIterator[Crew]:
     """A crew whose model takes `window` tokens."""
     server.models = [{"id": "test", "context_length": window}]
-    environ = {"MY_AGENT_ROUTES": routes or "openai:test", "OPENAI_BASE_URL": server.base_url}
-    async with running_crew(database, environ=environ, agent=agent) as crew:
+    environ = {"MY_AGENT_ROUTES": "openai:test", "OPENAI_BASE_URL": server.base_url}
+    async with running_crew(database, environ=environ, config=config) as crew:
         yield crew
 
 
@@ -143,6 +143,36 @@ async def test_the_summary_stands_unchanged_until_the_next_and_survives_a_restar
 
 
 @pytest.mark.spec("FLD-003")
+async def test_an_open_call_and_an_open_question_stay_whole_over_a_compaction(
+    database: ScratchDatabase, model_server: ModelServer
+) -> None:
+    async with small(database, model_server) as crew:
+        conversation_id = await talk(crew, model_server, 5)
+        model_server.play(answered(6, 16_500), text(SUMMARY))
+        await crew.send(conversation_id, "Question 6?")
+        arguments = {"path": "a.txt", "content": "w" * 500}
+        question = {"question": "Which one?", "options": ["a", "b"]}
+        model_server.play(call("workspace_write", arguments, usage=priced(3_000)))
+        model_server.play(call("ask_user", question, usage=priced(3_000)), answered(7))
+        events = await crew.send(conversation_id, "Question 7?")
+        assert names_of(events)[0] == "compacted"
+        await crew.decide(await crew.pending(conversation_id), approve=True)
+        answer = turns_pb2.AnswerQuestionRequest(
+            conversation_id=conversation_id, approval_id=await crew.pending(conversation_id), answer="b"
+        )
+        events = await crew.read(crew.turns.Answer(answer))
+        assert events[-1].done.text == "Answer 7."
+        told = model_server.requests[-1].messages[1:]
+        assert SUMMARY in told[0]["content"]
+        writes, asks = (message for message in told if message.get("tool_calls"))
+        assert json.loads(writes["tool_calls"][0]["function"]["arguments"]) == arguments
+        assert json.loads(asks["tool_calls"][0]["function"]["arguments"]) == question
+        assert [message["role"] for message in told[-4:]] == ["assistant", "tool", "assistant", "tool"]
+        assert "b" in told[-1]["content"]
+        assert sum(is_summary(request) for request in model_server.requests) == 1
+
+
+@pytest.mark.spec("FLD-003")
 async def test_three_turns_stay_whole_however_full_the_window_is(
     database: ScratchDatabase, model_server: ModelServer
 ) -> None:
@@ -187,6 +217,25 @@ async def test_a_summary_that_spends_the_cap_ends_the_turn_before_the_next_call(
         events = await crew.send(conversation_id, "Question 7?")
         assert events[-1].halted.reason == "budget"
         assert is_summary(model_server.requests[-1])
+
+
+@pytest.mark.spec("FLD-003", "FLD-016")
+async def test_a_summary_is_paid_from_the_budgets(
+    database: ScratchDatabase, model_server: ModelServer
+) -> None:
+    config = "cost_cap_usd: 0\nbudgets: {crew: {day: 1.0}}\n"
+    async with small(database, model_server, config=config) as crew:
+        conversation_id = await talk(crew, model_server, 5)
+        model_server.play(answered(6, 17_000), text(SUMMARY, usage=priced(900, 2.0)))
+        await crew.send(conversation_id, "Question 6?")
+        events = await crew.send(conversation_id, "Question 7?")
+        assert names_of(events) == ["compacted", "approval_required"]
+        assert events[-1].approval_required.approval.kind == "budget"
+        assert is_summary(model_server.requests[-1])
+        model_server.play(answered(7))
+        events = await crew.decide(await crew.pending(conversation_id), approve=True)
+        assert events[-1].done.text == "Answer 7."
+        assert SUMMARY in contents(model_server.requests[-1])[0]
 
 
 # --- refusals ----------------------------------------------------------------------------------
@@ -304,6 +353,31 @@ async def test_a_cut_off_summary_leaves_the_turn_interrupted_and_the_log_whole(
         model_server.play(text(SUMMARY), answered(8))
         events = await crew.send(conversation_id, "Question 8?")
         assert events[-1].done.text == "Answer 8."
+
+
+@pytest.mark.spec("FLD-003")
+async def test_a_process_that_ends_while_a_summary_is_written_loses_nothing(
+    database: ScratchDatabase, model_server: ModelServer
+) -> None:
+    async with small(database, model_server) as crew:
+        conversation_id = await talk(crew, model_server, 5)
+        model_server.play(answered(6, 17_000), turn({"text": "The person"}, {"gate": "summary"}))
+        await crew.send(conversation_id, "Question 6?")
+        sending = crew.sending(conversation_id, "Question 7?")
+        await model_server.gate("summary").reached()
+        model_server.play(text(SUMMARY), answered(7))
+        await crew.end("orchestrator")
+        sending.cancel()
+        await crew.start("orchestrator")
+
+        async def done() -> bool:
+            return (await crew.last_run(conversation_id)).status == "done"
+
+        await until(done)
+        stored = await crew.get(conversation_id)
+        assert [message.content for message in stored.messages][-2:] == ["Question 7?", "Answer 7."]
+        assert rows(database, "select upto_turn from compactions") == [(4,)]
+        assert SUMMARY in contents(model_server.requests[-1])[0]
 
 
 # --- what every prompt holds --------------------------------------------------------------------

@@ -98,7 +98,7 @@ async def test_a_provider_that_caches_on_request_reads_nine_tenths_from_its_cach
         assert list(use.moved) == []
 
 
-@pytest.mark.spec("FLD-012", "TRN-100", "AGT-171")
+@pytest.mark.spec("FLD-012", "AGT-171")
 async def test_a_model_step_names_what_moved_and_statistics_count_it(
     database: ScratchDatabase, model_server: ModelServer
 ) -> None:
@@ -132,7 +132,7 @@ async def test_a_model_step_names_what_moved_and_statistics_count_it(
         }
 
 
-@pytest.mark.spec("TRN-100")
+@pytest.mark.spec("TRN-100", "AGT-138")
 async def test_an_edited_persona_counts_from_the_next_turn_on(
     database: ScratchDatabase, model_server: ModelServer
 ) -> None:
@@ -195,7 +195,7 @@ def unchanged(requests: Sequence[RecordedRequest]) -> list[float]:
     return [shared_prefix(before, after) for before, after in pairwise(requests)]
 
 
-@pytest.mark.spec("TRN-121")
+@pytest.mark.spec("TRN-121", "TRN-171")
 async def test_thirty_turns_with_tools_steering_and_notes_keep_what_was_sent(
     database: ScratchDatabase, model_server: ModelServer
 ) -> None:

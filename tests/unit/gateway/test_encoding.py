@@ -71,3 +71,12 @@ def test_pretty_printed_raw_json_stays_on_one_line() -> None:
 
 def test_what_is_not_finite_becomes_null() -> None:
     assert json.loads(shown(conversations_pb2.Conversation(spent_usd=float("inf"))))["spent_usd"] is None
+
+
+@pytest.mark.spec("TRN-305")
+def test_a_key_that_may_be_missing_is_missing_while_unset_and_is_there_when_set() -> None:
+    step = runs_pb2.RunStep(kind="tool", ok=True)
+    assert not {"calls", "received_chars", "printed_chars"} & set(json.loads(shown(step)))
+    step.calls, step.received_chars, step.printed_chars = "[]", 0, 0
+    tree = json.loads(shown(step))
+    assert (tree["calls"], tree["received_chars"], tree["printed_chars"]) == ([], 0, 0)

@@ -82,7 +82,13 @@ def field_type(field: FieldDescriptor) -> str:
         name = "string"
     if field.is_repeated:
         return f"{name}[]"
-    return f"{name} | null" if field.has_presence else name
+    nullable = field.has_presence and not field.GetOptions().Extensions[options_pb2.omit_unset]
+    return f"{name} | null" if nullable else name
+
+
+def key(field: FieldDescriptor) -> str:
+    """The name of one field, marked when its key may be missing."""
+    return f"{field.name}?" if field.GetOptions().Extensions[options_pb2.omit_unset] else field.name
 
 
 def collect(message: Descriptor, found: dict[str, Descriptor]) -> None:
@@ -117,7 +123,7 @@ def render() -> str:
         if not fields:
             parts.append(f"export type {name} = Record<never, never>;\n")
             continue
-        body = "\n".join(f"  {field.name}: {field_type(field)};" for field in fields)
+        body = "\n".join(f"  {key(field)}: {field_type(field)};" for field in fields)
         parts.append(f"export interface {name} {{\n{body}\n}}\n")
     return "\n".join(parts + unions)
 

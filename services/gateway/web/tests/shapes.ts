@@ -24,6 +24,9 @@ export function message(seq: number, values: Partial<Message> = {}): Message {
     context: null,
     author: "person",
     cost_estimated: false,
+    calls: [],
+    received_chars: null,
+    printed_chars: null,
     ...values,
   };
 }
@@ -39,6 +42,7 @@ export function conversation(values: Partial<Conversation> = {}): Conversation {
     autonomous: false,
     skills: [],
     auto_approve: [],
+    grants: [],
     approval_ttl_seconds: null,
     cost_cap_usd: 0.5,
     spent_usd: 0,

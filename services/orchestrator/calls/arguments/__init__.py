@@ -5,5 +5,6 @@ check against the schema. It never changes a call that is valid as written.
 """
 
 from services.orchestrator.calls.arguments.fit import Faulty, Fitted, digest, fit
+from services.orchestrator.calls.arguments.signature import call_line, type_name
 
-__all__ = ["Faulty", "Fitted", "digest", "fit"]
+__all__ = ["Faulty", "Fitted", "call_line", "digest", "fit", "type_name"]

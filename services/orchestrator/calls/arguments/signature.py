@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from services.orchestrator.calls.arguments.schema import ALL_TYPES, Node, Schema
+from collections.abc import Mapping
+from typing import Any
+
+from services.orchestrator.calls.arguments.schema import ALL_TYPES, Node, Schema, compiled
 
 _MOST_ITEMS_SHOWN = 30
 
@@ -15,6 +18,31 @@ def signature(name: str, schema: Schema) -> str:
         for parameter, node in list(schema.root.get("properties", {}).items())[:_MOST_ITEMS_SHOWN]
     ]
     return f"{name}({', '.join(parts)})"
+
+
+def call_line(name: str, parameters: Mapping[str, Any], *, most: int) -> str:
+    """The same with plain types and at most `most` parameters; a ``…`` stands for the others.
+
+    Where some are left out, required ones stay before optional ones (SCR-023).
+
+    Raises:
+        ValueError: `parameters` is no JSON Schema.
+    """
+    schema = compiled(parameters)
+    required = schema.root.get("required", ())
+    names = list(schema.root.get("properties", {}).items())
+    if len(names) > most:
+        names.sort(key=lambda parameter: parameter[0] not in required)
+    parts = [
+        f"{parameter}{'' if parameter in required else '?'}: {_type(schema, node, depth=0)}"
+        for parameter, node in names[:most]
+    ]
+    return f"{name}({', '.join([*parts, '…'] if len(names) > most else parts)})"
+
+
+def type_name(schema: Schema, node: Node) -> str:
+    """The JSON type of a parameter, such as ``string`` or ``integer | null``."""
+    return _type(schema, node, depth=0)
 
 
 def _type(schema: Schema, node: Node, depth: int) -> str:

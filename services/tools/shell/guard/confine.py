@@ -8,8 +8,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from services.common.confinement import kernel, landlock
 from services.tools.shell.guard.plan import Limits, Plan, Stage
-from services.tools.shell.sandbox import kernel, landlock
 from services.tools.shell.sandbox.seccomp import FilterRules, build_filter
 
 _TASKS_PER_PROCESS = 4

@@ -15,10 +15,10 @@ import signal
 import sys
 import time
 
+from services.common.confinement import kernel
 from services.tools.shell.guard import tree
 from services.tools.shell.guard.confine import StageFailed, become_command, confine_guard
 from services.tools.shell.guard.plan import END_FOR_CANCELLATION, Ended, Outcome, Plan
-from services.tools.shell.sandbox import kernel
 
 # Between asking a command to end and killing it (TLS-249); PIP-041 allows 2 s for everything.
 GRACE_SECONDS = 0.5

@@ -8,23 +8,21 @@ call that acts on them and that Landlock does not judge.
 from __future__ import annotations
 
 import errno
-import struct
 from dataclasses import dataclass
 
-from services.tools.shell.sandbox import syscalls
-
-_LOAD = 0x20
-_JUMP_EQUAL = 0x15
-_JUMP_AT_LEAST = 0x35
-_JUMP_ANY_BIT = 0x45
-_AND = 0x54
-_RETURN = 0x06
-
-_ALLOW = 0x7FFF0000
-_KILL_PROCESS = 0x80000000
-_ERRNO = 0x00050000
-
-_X32_BIT = 0x40000000
+from services.common.confinement.bpf import (
+    ALLOW,
+    AND,
+    ERRNO,
+    JUMP_EQUAL,
+    RETURN,
+    FilterProgram,
+    Instruction,
+    load_argument,
+    refuse_bits,
+    refuse_values,
+    unless_argument,
+)
 
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _SOCK_STREAM, _SOCK_DGRAM, _SOCK_SEQPACKET = 1, 2, 5
@@ -82,30 +80,6 @@ class FilterRules:
     own_namespaces: bool
 
 
-class _Program:
-    def __init__(self, machine: str) -> None:
-        self._machine = machine
-        self._instructions: list[tuple[int, int, int, int]] = []
-
-    def add(self, code: int, value: int, if_true: int = 0, if_false: int = 0) -> None:
-        self._instructions.append((code, if_true, if_false, value & 0xFFFFFFFF))
-
-    def refuse(self, names: tuple[str, ...], code: int = errno.EPERM) -> None:
-        for name in names:
-            self.on_call(name, [(_RETURN, 0, 0, _ERRNO | code)])
-
-    def on_call(self, name: str, body: list[tuple[int, int, int, int]]) -> None:
-        """Run `body`, which has to return, when the call is `name`."""
-        number = syscalls.number(name, self._machine)
-        if number is None:
-            return
-        self.add(_JUMP_EQUAL, number, 0, len(body))
-        self._instructions.extend((code, yes, no, value & 0xFFFFFFFF) for code, yes, no, value in body)
-
-    def packed(self) -> bytes:
-        return b"".join(struct.pack("=HBBI", *instruction) for instruction in self._instructions)
-
-
 def build_filter(rules: FilterRules, machine: str) -> bytes:
     """Assemble the filter for an architecture.
 
@@ -115,37 +89,28 @@ def build_filter(rules: FilterRules, machine: str) -> bytes:
     Raises:
         KeyError: The architecture has no table.
     """
-    architecture, _ = syscalls.ARCHITECTURES[machine]
-    program = _Program(machine)
-    program.add(_LOAD, 4)
-    program.add(_JUMP_EQUAL, architecture, 1, 0)
-    program.add(_RETURN, _KILL_PROCESS)
-    program.add(_LOAD, 0)
-    if machine == "x86_64":
-        program.add(_JUMP_AT_LEAST, _X32_BIT, 0, 1)
-        program.add(_RETURN, _KILL_PROCESS)
-
+    program = FilterProgram(machine)
     program.refuse(_ALWAYS_REFUSED)
     # Its flags lie in memory, where a filter cannot look; C libraries fall back to `clone`.
     program.refuse(("clone3",), errno.ENOSYS)
-    program.on_call("clone", _refuse_bits(0, _NEW_NAMESPACES))
-    program.on_call("ioctl", _refuse_values(1, (_TIOCSTI, _TIOCLINUX)))
+    program.on_call("clone", refuse_bits(0, _NEW_NAMESPACES))
+    program.on_call("ioctl", refuse_values(1, (_TIOCSTI, _TIOCLINUX)))
     _add_socket_rules(program, network=rules.network)
     if not rules.own_namespaces:
         _add_outsider_rules(program)
-    program.add(_RETURN, _ALLOW)
+    program.add(RETURN, ALLOW)
     return program.packed()
 
 
-def _add_socket_rules(program: _Program, *, network: bool) -> None:
+def _add_socket_rules(program: FilterProgram, *, network: bool) -> None:
     # A pair of datagram sockets can still be sent from to any path; stream pairs are bound to each
     # other.
     program.on_call(
         "socketpair",
         [
-            *_unless_argument(0, (_AF_UNIX,)),
-            *_unless_argument(1, (_SOCK_STREAM, _SOCK_SEQPACKET), mask=_SOCK_TYPE_MASK),
-            (_RETURN, 0, 0, _ALLOW),
+            *unless_argument(0, (_AF_UNIX,)),
+            *unless_argument(1, (_SOCK_STREAM, _SOCK_SEQPACKET), mask=_SOCK_TYPE_MASK),
+            (RETURN, 0, 0, ALLOW),
         ],
     )
     if not network:
@@ -154,89 +119,57 @@ def _add_socket_rules(program: _Program, *, network: bool) -> None:
     program.on_call("socket", _network_sockets())
     # TLS-319: sends the SYN without the `connect` that Landlock judges.
     for name, flags in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
-        program.on_call(name, _refuse_bits(flags, _MSG_FASTOPEN))
+        program.on_call(name, refuse_bits(flags, _MSG_FASTOPEN))
     # A protocol laid over a TCP socket connects past the judgement too.
     program.on_call(
         "setsockopt",
         [
-            _load(1),
-            (_JUMP_EQUAL, 1, 0, _IPPROTO_TCP),
-            (_RETURN, 0, 0, _ALLOW),
-            _load(2),
-            (_JUMP_EQUAL, 1, 0, _TCP_ULP),
-            (_RETURN, 0, 0, _ALLOW),
-            (_RETURN, 0, 0, _ERRNO | errno.ENOPROTOOPT),
+            load_argument(1),
+            (JUMP_EQUAL, 1, 0, _IPPROTO_TCP),
+            (RETURN, 0, 0, ALLOW),
+            load_argument(2),
+            (JUMP_EQUAL, 1, 0, _TCP_ULP),
+            (RETURN, 0, 0, ALLOW),
+            (RETURN, 0, 0, ERRNO | errno.ENOPROTOOPT),
         ],
     )
 
 
-def _network_sockets() -> list[tuple[int, int, int, int]]:
+def _network_sockets() -> list[Instruction]:
     """TCP, UDP and echo over IPv4 and IPv6, and the list of interfaces; by name, not by exclusion.
 
     MPTCP, SMC and SCTP are other protocols of the same families and connect unjudged.
     """
-    stream = [*_unless_argument(2, _STREAM_PROTOCOLS), (_RETURN, 0, 0, _ALLOW)]
-    datagram = [*_unless_argument(2, _DATAGRAM_PROTOCOLS), (_RETURN, 0, 0, _ALLOW)]
+    stream = [*unless_argument(2, _STREAM_PROTOCOLS), (RETURN, 0, 0, ALLOW)]
+    datagram = [*unless_argument(2, _DATAGRAM_PROTOCOLS), (RETURN, 0, 0, ALLOW)]
     internet = [
-        _load(1),
-        (_AND, 0, 0, _SOCK_TYPE_MASK),
-        (_JUMP_EQUAL, 0, len(stream), _SOCK_STREAM),
+        load_argument(1),
+        (AND, 0, 0, _SOCK_TYPE_MASK),
+        (JUMP_EQUAL, 0, len(stream), _SOCK_STREAM),
         *stream,
-        (_JUMP_EQUAL, 0, len(datagram), _SOCK_DGRAM),
+        (JUMP_EQUAL, 0, len(datagram), _SOCK_DGRAM),
         *datagram,
-        (_RETURN, 0, 0, _ERRNO | errno.EPERM),
+        (RETURN, 0, 0, ERRNO | errno.EPERM),
     ]
-    netlink = [*_unless_argument(2, (_NETLINK_ROUTE,)), (_RETURN, 0, 0, _ALLOW)]
+    netlink = [*unless_argument(2, (_NETLINK_ROUTE,)), (RETURN, 0, 0, ALLOW)]
     return [
-        _load(0),
-        (_JUMP_EQUAL, 0, len(netlink), _AF_NETLINK),
+        load_argument(0),
+        (JUMP_EQUAL, 0, len(netlink), _AF_NETLINK),
         *netlink,
-        (_JUMP_EQUAL, 2, 0, _AF_INET),
-        (_JUMP_EQUAL, 1, 0, _AF_INET6),
-        (_RETURN, 0, 0, _ERRNO | errno.EPERM),
+        (JUMP_EQUAL, 2, 0, _AF_INET),
+        (JUMP_EQUAL, 1, 0, _AF_INET6),
+        (RETURN, 0, 0, ERRNO | errno.EPERM),
         *internet,
     ]
 
 
-def _add_outsider_rules(program: _Program) -> None:
+def _add_outsider_rules(program: FilterProgram) -> None:
     program.refuse(_SHARED_MEMORY)
     program.refuse(_OWNERS)
     program.refuse(_ATTRIBUTES, errno.EOPNOTSUPP)
     for name in _ON_A_PROCESS:
-        program.on_call(name, [*_unless_argument(0, (0,)), (_RETURN, 0, 0, _ALLOW)])
+        program.on_call(name, [*unless_argument(0, (0,)), (RETURN, 0, 0, ALLOW)])
     for name, kind in (("setpriority", _PRIO_PROCESS), ("ioprio_set", _IOPRIO_WHO_PROCESS)):
         program.on_call(
-            name, [*_unless_argument(0, (kind,)), *_unless_argument(1, (0,)), (_RETURN, 0, 0, _ALLOW)]
+            name, [*unless_argument(0, (kind,)), *unless_argument(1, (0,)), (RETURN, 0, 0, ALLOW)]
         )
-
-
-def _load(argument: int) -> tuple[int, int, int, int]:
-    """Load the low half of an argument; the kernel ignores the high half of all those judged here."""
-    return (_LOAD, 0, 0, 16 + 8 * argument)
-
-
-def _refuse_bits(argument: int, bits: int) -> list[tuple[int, int, int, int]]:
-    return [
-        _load(argument),
-        (_JUMP_ANY_BIT, 0, 1, bits),
-        (_RETURN, 0, 0, _ERRNO | errno.EPERM),
-        (_RETURN, 0, 0, _ALLOW),
-    ]
-
-
-def _refuse_values(argument: int, values: tuple[int, ...]) -> list[tuple[int, int, int, int]]:
-    refused = [(_JUMP_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)]
-    return [_load(argument), *refused, (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _ERRNO | errno.EPERM)]
-
-
-def _unless_argument(
-    argument: int, allowed: tuple[int, ...], *, mask: int | None = None
-) -> list[tuple[int, int, int, int]]:
-    """Go on after this block when the argument is one of `allowed`, else refuse the call."""
-    checks = [(_JUMP_EQUAL, len(allowed) - place, 0, value) for place, value in enumerate(allowed)]
-    return [
-        _load(argument),
-        *([(_AND, 0, 0, mask)] if mask is not None else []),
-        *checks,
-        (_RETURN, 0, 0, _ERRNO | errno.EPERM),
-    ]

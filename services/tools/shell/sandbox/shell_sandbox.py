@@ -11,14 +11,14 @@ from typing import get_args
 
 import structlog
 
+from services.common.confinement import kernel, landlock
+from services.common.confinement.syscalls import ARCHITECTURES
 from services.tools.shell.guard.plan import Plan
-from services.tools.shell.sandbox import kernel, landlock
 from services.tools.shell.sandbox.bubblewrap import bubblewrap_arguments, find_bubblewrap
 from services.tools.shell.sandbox.fallback import DEVICES, readable_paths, writable_paths
 from services.tools.shell.sandbox.policy import PolicyRefused, SandboxPolicy
 from services.tools.shell.sandbox.probe import try_form
 from services.tools.shell.sandbox.report import SandboxForm, SandboxReport, Shortcoming, host_isolation
-from services.tools.shell.sandbox.syscalls import ARCHITECTURES
 
 _log = structlog.get_logger(__name__)
 

@@ -7,7 +7,7 @@ from services.cli.prepare.rights import Identity
 from services.cli.prepare.secrets import make_secrets
 from services.common.rpc.tokens import ARROWS, Verifier, read_token
 
-_SERVICES = ("gateway", "orchestrator", "tools", "cli", "postgres")
+_SERVICES = ("gateway", "orchestrator", "tools", "script_sandbox", "cli", "postgres")
 
 
 @pytest.fixture
@@ -35,6 +35,9 @@ def test_no_service_holds_what_opens_another_ones_door(
 ) -> None:
     make_secrets(tmp_path, identities)
     assert {path.name for path in (tmp_path / "tools").iterdir()} == {"orchestrator-to-tools.sha256"}
+    assert {path.name for path in (tmp_path / "script_sandbox").iterdir()} == {
+        "orchestrator-to-script_sandbox.sha256"
+    }
     assert {path.name for path in (tmp_path / "gateway").iterdir()} == {"gateway-to-orchestrator.token"}
     app = (tmp_path / "orchestrator" / "database.pgpass").read_text()
     owner = (tmp_path / "cli" / "database.pgpass").read_text()

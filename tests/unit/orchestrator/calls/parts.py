@@ -19,10 +19,11 @@ from services.common.toolhost.contract import (
     WorkspaceGrant,
     text_result,
 )
+from services.common.toolhost.nested import NestedCall
 from services.orchestrator.agents.agents import Agents
 from services.orchestrator.agents.profile import Agent
 from services.orchestrator.calls.arguments import digest
-from services.orchestrator.calls.contract import CallOutcome, Scope
+from services.orchestrator.calls.contract import CallOutcome, InnerStart, Scope
 from services.orchestrator.calls.hooks import Hooks
 from services.orchestrator.calls.masking import SecretMask
 from services.orchestrator.calls.pipeline import CallPipeline
@@ -95,6 +96,7 @@ class Sink:
     stored: list[CallOutcome] = field(default_factory=list)
     progress_texts: list[str] = field(default_factory=list)
     allowed: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    nested_calls: list[NestedCall] = field(default_factory=list)
     fail_starting: Exception | None = None
 
     async def announced(self, call: StoredCall) -> None:
@@ -103,6 +105,10 @@ class Sink:
     async def progress(self, call_id: str, text: str, details: Mapping[str, Any]) -> None:
         self.events.append(("progress", call_id))
         self.progress_texts.append(text)
+
+    async def nested(self, call_id: str, index: int, call: NestedCall) -> None:
+        self.events.append((f"nested {index}", call_id))
+        self.nested_calls.append(call)
 
     async def starting(
         self,
@@ -117,6 +123,15 @@ class Sink:
             raise self.fail_starting
         self.events.append(("starting", call.id))
         self.allowed[call.id] = (arguments_json, allowed_by, rule)
+
+    async def inner_starting(self, starts: Sequence[InnerStart]) -> None:
+        for start in starts:
+            self.events.append(("inner_starting", start.call.id))
+            self.allowed[start.call.id] = (start.arguments_json, start.allowed_by, start.rule)
+
+    async def inner_ended(self, outcome: CallOutcome) -> None:
+        self.events.append(("inner_ended", outcome.call.id))
+        self.outcomes[outcome.call.id] = outcome
 
     async def ended(self, outcome: CallOutcome) -> None:
         self.events.append(("ended", outcome.call.id))

@@ -6,8 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from services.common.toolhost.contract import ToolSpec
+from services.orchestrator.context.history import chat_messages
 from services.orchestrator.context.older_turns import SUMMARY_CHARS, older_turns, told_summary, transcript
 from services.orchestrator.context.prompt import assemble, estimated_tokens
 from services.orchestrator.store.compactions import Compaction
@@ -152,6 +155,52 @@ def test_a_transcript_tells_what_was_called_and_how_it_ended(agent):
         "Agent: answer 1",
         "System: You repeat yourself.",
     ]
+
+
+# --- any conversation --------------------------------------------------------------------------
+
+TOOLS = ("look", "delegate", "write")
+TURNS = st.lists(
+    st.lists(st.lists(st.sampled_from(TOOLS), min_size=1, max_size=3), max_size=3), min_size=1, max_size=9
+)
+
+
+def grown(turns) -> Log:
+    log = Log()
+    for number, steps in enumerate(turns, 1):
+        log.add("user", f"question {number}", opens_turn=True)
+        for place, tools in enumerate(steps):
+            calls = [
+                StoredCall(f"{number}-{place}-{n}", tool, "{}", "call_0") for n, tool in enumerate(tools)
+            ]
+            log.add("assistant", "", tool_calls=calls)
+            for call in calls:
+                log.add("tool", "x" * 300, tool_call_id=call.id, name=call.name)
+        log.add("assistant", f"answer {number}")
+    return log
+
+
+@pytest.mark.spec("TRN-138", "FLD-002", "FLD-003")
+@given(turns=TURNS)
+def test_a_compacted_prompt_is_one_that_a_strict_provider_takes(turns):
+    log = grown(turns)
+    compaction = compacted(log) if older_turns(log.messages, None) else None
+    sent = chat_messages(log.messages, "en", compaction)
+    waiting: list[str] = []
+    seen: set[str] = set()
+    for message in sent:
+        if message.role == "tool":
+            assert message.tool_call_id == waiting.pop(0)
+            continue
+        assert waiting == []
+        waiting = [call.id for call in message.tool_calls]
+        assert seen.isdisjoint(waiting)
+        seen.update(waiting)
+    assert waiting == []
+    delegated = sum(tool == "delegate" for steps in turns for tools in steps for tool in tools)
+    assert sum(call.name == "delegate" for message in sent for call in message.tool_calls) == delegated
+    log.turn(len(turns) + 1)
+    assert chat_messages(log.messages, "en", compaction)[: len(sent)] == sent
 
 
 # --- sizes -------------------------------------------------------------------------------------

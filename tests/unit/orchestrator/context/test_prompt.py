@@ -224,6 +224,7 @@ def test_results_that_are_few_characters_together_stay_as_they_are(agent):
         assert log.sent(agent)[: len(before)] == before
 
 
+@pytest.mark.spec("TLS-087")
 def test_short_results_stay_as_they_are(agent):
     log = Log()
     for _ in range(25):

@@ -10,7 +10,7 @@ import struct
 
 import pytest
 
-from services.tools.shell.sandbox import syscalls
+from services.common.confinement import syscalls
 from services.tools.shell.sandbox.seccomp import FilterRules, build_filter
 
 MACHINES = tuple(syscalls.ARCHITECTURES)

@@ -164,6 +164,7 @@ export interface Conversation {
   pending_approval: Approval | null;
   messages: Message[];
   has_earlier: boolean;
+  grants: Grant[];
 }
 
 export interface ConversationFrame {
@@ -229,6 +230,11 @@ export interface ForkConversationReply {
   text: string;
 }
 
+export interface Grant {
+  allows: string;
+  uses: number;
+}
+
 export interface Halted {
   reason: string;
   text: string;
@@ -287,6 +293,9 @@ export interface Message {
   context: Json;
   author: string;
   cost_estimated: boolean;
+  calls: Json;
+  received_chars: number | null;
+  printed_chars: number | null;
 }
 
 export interface MessageHit {
@@ -401,7 +410,7 @@ export interface Run {
   conversation_id: string;
   status: string;
   summary: string;
-  after_seq: number;
+  after_seq: number | null;
   started_at: string;
   finished_at: string | null;
   cost_usd: number;
@@ -444,6 +453,9 @@ export interface RunStep {
   shortened: string | null;
   original_chars: number | null;
   text: string | null;
+  calls?: Json;
+  received_chars?: number;
+  printed_chars?: number;
 }
 
 export interface ServiceHealth {
@@ -512,6 +524,7 @@ export interface Tool {
   label: string;
   kind: string;
   host: string;
+  with_reads?: boolean;
 }
 
 export interface ToolCall {

@@ -1,0 +1,3 @@
+"""A secret that the crew of these tests knows."""
+
+KEY = 'pa"ss/wort-1234567890'
