@@ -42,6 +42,7 @@ export function conversation(values: Partial<Conversation> = {}): Conversation {
     autonomous: false,
     skills: [],
     auto_approve: [],
+    grants: [],
     approval_ttl_seconds: null,
     cost_cap_usd: 0.5,
     spent_usd: 0,

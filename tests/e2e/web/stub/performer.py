@@ -170,12 +170,22 @@ class Performer:
         await state.tell_turn(talk, "tool_call", id=call_id, name=step.tool, arguments=step.arguments)
         if step.progress:
             await state.tell_turn(talk, "tool_progress", id=call_id, text=step.progress)
+        for index, nested in enumerate(step.nested):
+            await state.tell_turn(talk, "nested_call", tool_call_id=call_id, index=index, call=nested)
         if step.hold:
             await state.wait_for(step.hold)
+        received, printed = step.measures
+        measures = {"calls": list(step.nested), "received_chars": received, "printed_chars": printed}
         run_step.update(ms=step.ms, ok=step.ok, output=step.output[:160], verdict=step.verdict)
         state.tell_step(self.run, run_step)
         state.add_message(
-            talk, "tool", step.output, tool_call_id=call_id, name=step.tool, is_error=not step.ok
+            talk,
+            "tool",
+            step.output,
+            tool_call_id=call_id,
+            name=step.tool,
+            is_error=not step.ok,
+            **measures,
         )
         await state.tell_turn(
             talk,
@@ -185,7 +195,7 @@ class Performer:
             ok=step.ok,
             output=step.output,
             ms=step.ms,
-            calls=[],
+            **measures,
         )
 
     async def _ask(self, step: Ask) -> None:

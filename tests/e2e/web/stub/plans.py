@@ -37,6 +37,9 @@ class Call:
     progress: str = ""
     # Wait for this name between the call and its result.
     hold: str = ""
+    # Of a script: the calls it makes, told before the wait, and what they gave and it printed.
+    nested: Sequence[dict[str, Any]] = ()
+    measures: tuple[int | None, int | None] = (None, None)
 
 
 @dataclass(frozen=True)

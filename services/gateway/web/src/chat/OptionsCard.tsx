@@ -8,7 +8,7 @@ import { Card } from "../design/Card";
 import { Icon } from "../design/Icon";
 import { useSentence } from "../design/Problem";
 import { Switch } from "../design/Switch";
-import { useText } from "../i18n";
+import { usePlural, useText } from "../i18n";
 import { agentName, refreshConversations } from "../state/crew";
 import { go } from "../state/route";
 import { exportConversation } from "./export";
@@ -49,7 +49,6 @@ function OptionsBody({ thread, conversation }: { thread: Thread; conversation: C
     }
   };
   const change = (patch: ConversationPatch) => attempt(() => thread.change(patch));
-  const uses = new Map(conversation.grants.map((grant) => [grant.allows, grant.uses]));
   const name = conversation.title || t("conversation.untitled");
 
   return (
@@ -85,7 +84,7 @@ function OptionsBody({ thread, conversation }: { thread: Thread; conversation: C
             {conversation.auto_approve.map((grant) => (
               <li key={grant}>
                 <code>{grant}</code>
-                <span className="muted small">{t("options.used", { times: uses.get(grant) ?? 0 })}</span>
+                <GrantUses uses={conversation.grants.find(({ allows }) => allows === grant)?.uses} />
                 <button
                   type="button"
                   className="text-button"
@@ -145,4 +144,11 @@ function OptionsBody({ thread, conversation }: { thread: Thread; conversation: C
       )}
     </div>
   );
+}
+
+/** How many calls a standing permission has let through. */
+function GrantUses({ uses }: { uses: number | undefined }) {
+  const plural = usePlural();
+  if (uses === undefined) return null;
+  return <span className="muted small">{plural("options.uses.one", "options.uses.other", uses)}</span>;
 }

@@ -9,9 +9,12 @@ import { money } from "../format/money";
 import { useText, type Key } from "../i18n";
 import { useNow } from "../state/clock";
 import { Arguments } from "./Arguments";
-import { asRecord, shortArguments } from "./call-words";
+import { shortArguments } from "./call-words";
+import { Measures, Nested } from "./Nested";
 import type { Call } from "./rows";
 import type { Outcome } from "./thread-state";
+
+const SCRIPT = "tool_script";
 
 /** A reason up to this long is shown wrapped and whole; above it gets a scroll box. */
 const WHOLE_REASON = 600;
@@ -68,6 +71,7 @@ const ToolCard = memo(function ToolCard({ name, args, broken, outcome, waits }: 
       {outcome.status === "running" && outcome.progress && (
         <p className="call-progress">{outcome.progress}</p>
       )}
+      {!open && outcome.status === "running" && <Nested calls={outcome.nested} />}
       {open && (
         <div className="call-body">
           {broken ? (
@@ -76,6 +80,9 @@ const ToolCard = memo(function ToolCard({ name, args, broken, outcome, waits }: 
             <Arguments value={args} />
           )}
           <Nested calls={outcome.nested} />
+          {name === SCRIPT && finished && (
+            <Measures received={outcome.receivedChars} printed={outcome.printedChars} />
+          )}
           {finished && <Result outcome={outcome} onHide={() => setChosen(false)} />}
         </div>
       )}
@@ -152,27 +159,5 @@ function Result({ outcome, onHide }: { outcome: Outcome; onHide: () => void }) {
         {t("call.hide_result")}
       </button>
     </div>
-  );
-}
-
-function Nested({ calls }: { calls: readonly Json[] }) {
-  const t = useText();
-  if (calls.length === 0) return null;
-  return (
-    <ul className="nested" aria-label={t("call.nested")}>
-      {calls.map((entry, index) => {
-        const call = asRecord(entry ?? null);
-        const ok = call.ok !== false;
-        return (
-          <li key={index} className={ok ? "nested-ok" : "nested-failed"}>
-            <Icon name={ok ? "check" : "failed"} />
-            <span className="call-name">{String(call.name ?? "")}</span>
-            <span className="call-short">{shortArguments(call.arguments ?? null)}</span>
-            {typeof call.ms === "number" && <span className="call-figure">{duration(call.ms)}</span>}
-            {!ok && <p className="nested-reason">{String(call.output ?? "")}</p>}
-          </li>
-        );
-      })}
-    </ul>
   );
 }

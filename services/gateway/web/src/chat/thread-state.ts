@@ -339,6 +339,9 @@ function withStoredOutcomes(
         status: message.is_error ? "failed" : "ok",
         output: message.content,
         progress: "",
+        nested: Array.isArray(message.calls) && message.calls.length > 0 ? message.calls : was.nested,
+        receivedChars: message.received_chars ?? was.receivedChars,
+        printedChars: message.printed_chars ?? was.printedChars,
       });
     }
   }

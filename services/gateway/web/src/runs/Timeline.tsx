@@ -4,6 +4,7 @@ import { memo, useState } from "react";
 import type { RunStep } from "../api/contract";
 import { Arguments } from "../chat/Arguments";
 import { shortArguments } from "../chat/call-words";
+import { Measures, Nested } from "../chat/Nested";
 import { Icon, Spinner } from "../design/Icon";
 import { compact } from "../format/count";
 import { money } from "../format/money";
@@ -71,6 +72,10 @@ const Step = memo(function Step({ step, live }: { step: RunStep; live: boolean }
         {open && (
           <div className="step-detail">
             <Arguments value={step.arguments} />
+            {Array.isArray(step.calls) && <Nested calls={step.calls} />}
+            {step.calls !== undefined && (
+              <Measures received={step.received_chars ?? null} printed={step.printed_chars ?? null} />
+            )}
             {!failed && step.output && <pre className="result-text">{step.output}</pre>}
             {step.shortened && step.original_chars !== null && (
               <p className="muted small">
