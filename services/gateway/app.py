@@ -284,12 +284,25 @@ async def _offer_set_up(
             await asyncio.sleep(2)
     if not reply.HasField("setup_token"):
         return
-    base = settings.web_url or f"http://{_authority(_reachable(settings.host), port)}"
+    base = page_address(settings, port)
     # Behind the sign, a browser keeps it to itself.
     link = f"{base}/#/setup/{reply.setup_token}"
     sys.stderr.write(catalogue.text(settings.language, "log.set_up", link=link) + "\n")
     sys.stderr.flush()
 
 
-def _reachable(host: str) -> str:
-    return "localhost" if host.strip("[]") in ("0.0.0.0", "::", "") else host  # noqa: S104 - compared, not bound
+def page_address(settings: GatewaySettings, port: int) -> str:
+    """Where the owner opens the page, without a final slash.
+
+    What the owner set wins (`web_url`), then where a container's port is published, since the port
+    bound inside of it is nobody's outside, then what is bound.
+    """
+    if settings.web_url:
+        return settings.web_url
+    host, colon, published = settings.published_address.rpartition(":")
+    if not colon:
+        host, published = settings.host, str(port)
+    host = host.strip("[]")
+    if host in ("0.0.0.0", "::", ""):  # noqa: S104 - compared, not bound
+        host = "localhost"
+    return f"http://{f'[{host}]' if ':' in host else host}:{published}"

@@ -26,16 +26,16 @@ async def measure(bench: Bench) -> list[Figure]:
     before = {name: _cpu_seconds(pid) for name, pid in pids.items()}
     await asyncio.sleep(SETTLE_SECONDS)
     busy = sum(_cpu_seconds(pid) - before[name] for name, pid in pids.items()) / SETTLE_SECONDS
-    by_service = {name: sum(_pss_mb(each) for each in _below(pid)) for name, pid in sorted(pids.items())}
+    by_service = {name: sum(pss_mb(each) for each in _below(pid)) for name, pid in sorted(pids.items())}
     services = {pid for root in pids.values() for pid in _below(root)}
     others = bench.crew.tree() - services - postgres
-    by_service["crew up"] = sum(_pss_mb(pid) for pid in others)
+    by_service["crew up"] = sum(pss_mb(pid) for pid in others)
     return [
         Figure(
             "idle memory, all services", sum(by_service.values()), "MB", 300.0, note="PSS, without Postgres"
         ),
         *(Figure(f"  {name}", value, "MB") for name, value in by_service.items()),
-        Figure("  Postgres beside them", sum(_pss_mb(pid) for pid in postgres), "MB"),
+        Figure("  Postgres beside them", sum(pss_mb(pid) for pid in postgres), "MB"),
         Figure("idle processor time", busy * 100, "%", note=f"of one core, over {SETTLE_SECONDS:.0f} s"),
     ]
 
@@ -44,7 +44,8 @@ def _below(pid: int) -> set[int]:
     return {pid}.union(*(_below(child) for child in children_of(pid)))
 
 
-def _pss_mb(pid: int) -> float:
+def pss_mb(pid: int) -> float:
+    """Proportional set size of a process; 0 when it is gone."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):

@@ -48,20 +48,28 @@ def cut_to_lines(text: str, ceiling: int, locale: Locale, total: int) -> str:
     return text[:kept] + mark(kept, text.count("\n", 0, kept))
 
 
-def cut_head_and_tail(text: str, ceiling: int, locale: Locale) -> str:
+def cut_head_and_tail(text: str, ceiling: int, locale: Locale, *, status_line: bool = True) -> str:
     """The first and last lines of `text`, one line between them saying what is left out.
 
-    At most `END_LINES` of each end, fewer when they do not fit. The last line, which says how a
-    command ended, is kept whole as long as it fits at all.
+    At most `END_LINES` of each end, fewer when they do not fit.
+
+    Args:
+        text: Of a command.
+        ceiling: In characters, for all of it.
+        locale: Of the line between them.
+        status_line: The last line says how the command ended: it is none of the output's lines, and
+            is kept whole as long as it fits at all.
     """
     if len(text) <= ceiling:
         return text
-    body, newline, status = text.rstrip("\n").rpartition("\n")
-    trailer = newline + status
+    body = text.rstrip("\n")
+    if status_line:
+        body = body.rpartition("\n")[0]
+    trailer = text[len(body) :]
     # The widest mark this text can need, so that the kept parts do not depend on its digits.
     widest = len(_mark(text, 0, text.count("\n") + 1, locale)) + 2
     room = ceiling - len(trailer) - widest
-    if not newline or room < 0:
+    if not body or room < 0:
         return _cut_middle(text, ceiling, locale)
     head = _first_lines(body, room // 2)
     tail = _last_lines(body[len(head) :], room - len(head))

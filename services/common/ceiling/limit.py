@@ -33,6 +33,7 @@ def limit(
     locale: Locale,
     *,
     cut: Cut = "head",
+    status_line: bool = True,
     structure_ceiling: int | None = None,
     is_error: bool = False,
     file_lines: int | None = None,
@@ -44,6 +45,7 @@ def limit(
         ceiling: At least 1.
         locale: Of the marks.
         cut: What survives when it is cut.
+        status_line: Of a cut to head and tail: the last line says how a command ended.
         structure_ceiling: A lower ceiling for shortened JSON.
         is_error: Errors are cut, whatever they look like (TLS-113).
         file_lines: The text is a whole file of so many lines: a cut says where to read on.
@@ -57,5 +59,8 @@ def limit(
                 return Limited(shortened, "structure", len(text))
     if file_lines is not None and not is_error:
         return Limited(cut_to_lines(text, ceiling, locale, file_lines), "cut", len(text))
-    cut_text = (cut_head_and_tail if cut == "head_and_tail" else cut_head)(text, ceiling, locale)
+    if cut == "head_and_tail":
+        cut_text = cut_head_and_tail(text, ceiling, locale, status_line=status_line)
+    else:
+        cut_text = cut_head(text, ceiling, locale)
     return Limited(cut_text, "cut", len(text))

@@ -136,6 +136,8 @@ class GatewaySettings(_FromEnvironment):
     grpc_tls_cert: Path | None = None
     grpc_tls_key: Path | None = None
     web_url: str = ""
+    # "address:port" of the machine where a container's HTTP port is published; empty outside of one.
+    published_address: Annotated[str, Field(max_length=300, pattern=r"^(\S*:[1-9]\d{0,4})?$")] = ""
     language: Locale = "en"
 
     @classmethod

@@ -10,7 +10,7 @@ from typing import Any
 from services.common.ceiling import Cut, limit
 from services.common.ceiling.limit import STRUCTURE_CHARS
 from services.common.toolhost import exact_json
-from services.common.toolhost.contract import ImageBlock, ToolResult, ToolSpec, text_result
+from services.common.toolhost.contract import ImageBlock, TextBlock, ToolResult, ToolSpec, text_result
 from services.common.toolhost.nested import NestedCall, ScriptRecord
 from services.common.wording import Locale, load
 from services.orchestrator.calls.contract import CallFault, CallOutcome, StepKind
@@ -108,6 +108,7 @@ class ResultMaker:
             room,
             locale,
             cut=cut,
+            status_line=_has_status_line(result),
             structure_ceiling=None if sized else ceiling.structure_chars,
             is_error=result.is_error,
             file_lines=_file_lines(result.details),
@@ -195,6 +196,11 @@ def _fault_of(result: ToolResult, *, cancelled: bool) -> CallFault:
     if result.refused:
         return "refused"
     return result.fault or "tool"
+
+
+def _has_status_line(result: ToolResult) -> bool:
+    """Whether the last line says how a command ended; one that went well only prints."""
+    return result.is_error or sum(isinstance(block, TextBlock) for block in result.content) > 1
 
 
 def _exit_code(details: Mapping[str, Any]) -> int | None:

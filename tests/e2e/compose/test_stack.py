@@ -26,6 +26,10 @@ def owner(deployment: Stack) -> Owner:
     return owner
 
 
+def test_the_first_link_names_the_port_that_is_published(deployment: Stack, owner: Owner) -> None:
+    assert f"{deployment.url}/#/setup/" in deployment.logs("gateway")
+
+
 @pytest.mark.spec("FLD-055")
 def test_every_service_comes_up_healthy(deployment: Stack) -> None:
     answer = httpx.get(f"{deployment.url}/api/health", trust_env=False)

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
+from .books import SECTIONS, fill_the_books
 from .conftest import ROOT, OpenPage, phone, say
 from .stub.plans import Ask, Call, Fallback, Hold, Question, Text, plan
 from .stub.server import StubCrew
@@ -70,11 +71,23 @@ def test_axe_finds_nothing_serious_on_any_screen(
     page.locator(".spend-anchor .pill").click()
     assert faults(page) == []
     page.keyboard.press("Escape")
-    for section in ("activity", "approvals", "connections", "settings"):
-        page.goto(f"{stub.address}/#/manage/{section}")
+    stub.look(fill_the_books)
+    run = stub.look(lambda api: next(iter(api.state.runs)))
+    for section in SECTIONS:
+        page.goto(f"{stub.address}/#/manage/{section.format(run=run)}")
         expect(page.locator("h1")).to_be_visible()
         expect(page.get_by_text("Loading…")).to_have_count(0)
+        if section == "audit":
+            page.locator(".trail-head").first.click()
         assert faults(page) == [], section
+    page.get_by_role("button", name="Notifications, 1 new").click()
+    expect(page.locator(".notice")).to_be_visible()
+    assert faults(page) == []
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    page.get_by_role("searchbox").fill("question")
+    expect(page.locator(".content-hit").first).to_be_visible()
+    assert faults(page) == []
     stub.look(lambda api: setattr(api, "password", "x"))
     page.reload()
     expect(page.get_by_label("Password")).to_be_visible()

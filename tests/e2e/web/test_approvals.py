@@ -196,3 +196,17 @@ def test_endless_arguments_scroll_and_the_buttons_stay_in_view(stub: StubCrew, p
     assert box is not None
     assert box["height"] <= 0.55 * 900
     expect(page.locator(".approval-scroll")).to_contain_text("line 399")
+
+
+def test_a_spent_budget_asks_to_go_on_or_to_stop(stub: StubCrew, page: Page) -> None:
+    ask(
+        stub,
+        page,
+        Ask("budget", {"limit_usd": 2}, "Go on past today's budget of $2?", may_always=False, kind="budget"),
+    )
+    card = page.locator(".approval")
+    expect(card.get_by_role("heading")).to_have_text("Go on past today's budget of $2?")
+    expect(card.get_by_role("button", name="Stop for today")).to_be_visible()
+    card.get_by_role("button", name="Go on today").click()
+    expect(card).to_have_count(0)
+    assert stub.look(lambda api: api.decisions[-1]) == {"approve": True, "always": False}

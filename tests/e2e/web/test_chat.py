@@ -88,7 +88,7 @@ def test_a_reload_in_the_middle_of_a_turn_goes_on_watching(stub: StubCrew, page:
     expect(page.locator(".call-running")).to_be_visible()
     page.reload()
     expect(page.locator(".call-running")).to_be_visible()
-    expect(page.locator(".reply")).to_have_text("One.")
+    expect(page.locator(".reply .prose")).to_have_text("One.")
     stub.release("call")
     expect(page.locator(".reply-live")).to_have_text("Two.")
     stub.release("end")
@@ -388,3 +388,25 @@ def test_options_change_the_conversation_and_revoke_what_was_allowed(stub: StubC
     assert download.value.suggested_filename == "Plain.md"
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Options")).to_be_focused()
+
+
+def test_a_card_closes_by_escape_and_by_an_outside_press_and_gives_the_focus_back(
+    stub: StubCrew, page: Page
+) -> None:
+    page.goto(f"{stub.address}/#/c/{stub.talk('Plain', 2)}")
+    for name in ("Spend", "Options", "Crew"):
+        pill = page.locator(".page-pills").get_by_role("button", name=name)
+        for close in (
+            lambda: page.keyboard.press("Escape"),
+            lambda: page.locator(".page-title").click(),
+        ):
+            pill.click()
+            card = page.get_by_role("dialog", name=name)
+            expect(card).to_be_visible()
+            close()
+            expect(card).to_have_count(0)
+            expect(pill).to_be_focused()
+    page.get_by_role("button", name="Crew").click()
+    page.locator(".composer-text").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.locator(".composer-text")).to_be_focused()

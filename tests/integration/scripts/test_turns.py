@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from crew.v1 import conversations_pb2
 from crew.v1 import script_sandbox_pb2 as pb
 
 from tests.fixtures.crew import Crew, names_of, running_crew
-from tests.fixtures.model_server import ModelServer, call, text, turn
+from tests.fixtures.model_server import ModelServer, Rule, call, text, turn
 from tests.fixtures.played_sandbox import PlayedSandbox, Script, played_sandbox
 
 
@@ -314,3 +315,42 @@ async def test_every_error_on_a_card_keeps_both_its_ends(database, model_server)
     assert step.output.endswith(" end")
     assert not read["ok"]
     assert len(read["output"]) <= 601
+
+
+@pytest.mark.spec("SCR-082", "SCR-084", "SCR-086", "SCR-090", "PIP-100")
+@pytest.mark.parametrize(("verdict", "on_deny"), [("allow", "deny"), ("deny", "deny"), ("deny", "ask")])
+async def test_a_second_model_judges_the_writes_of_a_script_too(database, model_server, verdict, on_deny):
+    judged = json.dumps({"verdict": verdict, "reason": "because", "instead": ""})
+    model_server.script.rules.append(Rule(turns=deque([text(judged)]), model="judge"))
+    agent = (
+        "script_calls: gated\n"
+        f'review:\n  - {{tools: [workspace_write], route: "openai:judge", on_deny: {on_deny}}}\n'
+    )
+
+    async def play(played: Script) -> None:
+        await played.accept()
+        answer = await played.call("workspace_write", files=[{"path": "made", "content": "a secret"}])
+        if answer.WhichOneof("message") == "refuse":
+            await played.refused()
+        else:
+            await played.finish("written")
+
+    model_server.play(script(), text("Done."))
+    async with crew_with_scripts(database, model_server, agent=agent) as (crew, sandbox):
+        sandbox.play = play
+        events = await crew.send(await crew.open(autonomous=True), "go")
+        told = next(
+            message["content"]
+            for request in model_server.requests
+            for message in request.messages
+            if message["role"] == "tool"
+        )
+        assert (crew.workspace / "made").exists() is (verdict == "allow")
+    assert events[-1].WhichOneof("event") == "done", "nobody is asked"
+    if verdict == "allow":
+        assert told == "written"
+    else:
+        assert told.startswith("The script did not finish.\nStopped at line 1: ")
+        assert "`workspace_write`" in told
+        assert "a secret" not in told
+        assert "because" not in told

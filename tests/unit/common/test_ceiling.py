@@ -141,6 +141,32 @@ def test_a_command_keeps_fifty_lines_of_each_end():
     assert cut[101:] == ["[exit code 1]"]
 
 
+@pytest.mark.spec("PIP-141")
+@pytest.mark.parametrize("end", ["", "\n", "\n\n"])
+def test_a_command_that_only_prints_has_no_line_of_status(end):
+    lines = [f"line {n}" for n in range(5000)]
+    text = "\n".join(lines) + end
+    cut = cut_head_and_tail(text, 8000, "en", status_line=False)
+    assert cut.endswith(f"{lines[-1]}{end}")
+    kept = cut.rstrip("\n").split("\n")
+    assert kept[:50] + kept[51:] == lines[:50] + lines[-50:]
+    hit = re.search(r"(\d+) lines left out, (\d+) characters", kept[50])
+    assert hit
+    assert int(hit[1]) == 4900
+    # The breaks around the mark stand in the text with one of the two parts.
+    assert len(text) - int(hit[2]) == len(cut) - len(kept[50])
+
+
+@pytest.mark.spec("FLD-069", "PIP-052")
+@pytest.mark.parametrize("length", [9, 8001, 20_000])
+def test_one_endless_line_of_a_command_keeps_both_ends(length):
+    text = "a" * length + "b" * length
+    cut = cut_head_and_tail(text, 800, "en", status_line=False)
+    assert len(cut) <= 800
+    assert cut.startswith("aaaa")
+    assert cut.endswith("bbbb")
+
+
 @pytest.mark.spec("FLD-069", "PIP-052")
 @pytest.mark.parametrize("width", [1, 7, 300, 5000])
 def test_every_length_around_the_limit_keeps_the_status_line_and_the_count(width):

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { fill } from "../src/i18n";
-import en from "../src/locales/en.json";
-import vi from "../src/locales/vi.json";
+import en from "../src/locales/en";
+import vi from "../src/locales/vi";
 
 const placeholders = (sentence: string) =>
   [...sentence.matchAll(/\{(\w+)\}/g)].map((match) => match[1]).sort();

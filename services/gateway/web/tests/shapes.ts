@@ -23,6 +23,10 @@ export function message(seq: number, values: Partial<Message> = {}): Message {
     is_error: false,
     context: null,
     author: "person",
+    cost_estimated: false,
+    calls: [],
+    received_chars: null,
+    printed_chars: null,
     ...values,
   };
 }
@@ -49,6 +53,7 @@ export function conversation(values: Partial<Conversation> = {}): Conversation {
     pending_approval: null,
     messages: [],
     has_earlier: false,
+    grants: [],
     ...values,
   };
 }
@@ -74,6 +79,8 @@ export function approval(values: Partial<Approval> = {}): Approval {
     run_id: "r1",
     may_always: true,
     always_allows: "workspace_write",
+    review: null,
+    delivery: "delivered",
     decided_by: null,
     ...values,
   };
@@ -104,6 +111,7 @@ export function step(index: number, values: Partial<RunStep> = {}): RunStep {
     started_at: "2026-03-01T10:00:00.000Z",
     ms: null,
     cost_usd: null,
+    cost_estimated: null,
     route: null,
     first_token_ms: null,
     prompt_tokens: null,
@@ -112,6 +120,7 @@ export function step(index: number, values: Partial<RunStep> = {}): RunStep {
     reasoning_tokens: null,
     error: null,
     next_route: null,
+    moved: [],
     name: null,
     arguments: {},
     ok: null,

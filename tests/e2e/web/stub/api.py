@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +14,14 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from .edge import Edge, refusal
 from .house import House
+from .past import Past
 from .performer import Performer
 from .plans import Plan, Text, plan
+from .records import Records
 from .shapes import event, frame, shape
 from .state import State, Talk, Turn, stamp
-
-# Stricter than the gateway's: with it, an inline style in the markup would not apply.
-POLICY = (
-    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' http: https:; "
-    "object-src 'none'; base-uri 'none'; frame-ancestors 'self'"
-)
-
-
-def refusal(status: int, sentence: str) -> JSONResponse:
-    """A refusal as the gateway writes it."""
-    return JSONResponse({"detail": sentence}, status)
 
 
 class Api:
@@ -49,6 +41,10 @@ class Api:
         self.logged_in = False
         self.setup_token = ""
         self.house = House()
+        self.past = Past(self.state)
+        self.records = Records()
+        # Answers of paths with such an end wait until the test sets the event.
+        self.slow: dict[str, asyncio.Event] = {}
         self.decisions: list[dict[str, Any]] = []
         self.sent: list[dict[str, Any]] = []
         self.open_streams = 0
@@ -69,6 +65,8 @@ class Api:
             Route("/api/auth/tokens/{id}", self.delete_token, methods=["DELETE"]),
             Route("/api/conversations", self.conversations, methods=["GET", "POST"]),
             Route(conversation, self.conversation, methods=["GET", "PATCH", "DELETE"]),
+            Route(f"{conversation}/fork", self._late("past", "fork"), methods=["POST"]),
+            Route("/api/messages/search", self._late("past", "search")),
             Route(f"{conversation}/messages", self.send, methods=["POST"]),
             Route(f"{conversation}/turn", self.watch),
             Route(f"{conversation}/stop", self.stop, methods=["POST"]),
@@ -79,15 +77,39 @@ class Api:
             Route("/api/activity/runs", self.runs),
             Route("/api/activity/runs/{id}", self.run),
             Route("/api/activity/stream", self.activity),
-            Route("/api/agents", self.house.agents),
-            Route("/api/tools", self.house.tools),
-            Route("/api/connections", self.house.connections),
-            Route("/api/settings", self.house.settings),
+            Route("/api/audit", self._late("records", "audit")),
+            Route("/api/stats", self._late("records", "spent")),
+            Route("/api/stats/tools", self._late("records", "tools")),
+            Route("/api/activity/runs/{id}/trajectory", self._late("records", "trajectory")),
+            Route("/api/notifications", self._late("records", "list_notifications")),
+            Route("/api/notifications/read", self._late("records", "read_notifications"), methods=["POST"]),
+            Route(
+                "/api/notifications/confirm",
+                self._late("records", "confirm_notifications"),
+                methods=["POST"],
+            ),
+            Route("/api/budgets", self._late("records", "list_budgets")),
+            Route("/api/budgets/go-on", self._late("records", "go_on_today"), methods=["POST"]),
+            Route("/api/agents", self._late("house", "agents")),
+            Route("/api/agents/{id}", self._late("house", "agent")),
+            Route("/api/agents/{id}/prompt", self._late("house", "prompt")),
+            Route("/api/tools", self._late("house", "tools")),
+            Route("/api/connections", self._late("house", "connections")),
+            Route("/api/settings", self._late("house", "settings")),
             Mount("/", StaticFiles(directory=self.static, html=True)),
         ]
         app = Starlette(routes=routes)
-        app.add_middleware(_Edge, api=self)
+        app.add_middleware(Edge, api=self)
         return app
+
+    def _late(self, part: str, name: str) -> Callable[[Request], Awaitable[Response]]:
+        """A route of a part that `reset` makes anew."""
+
+        async def answer(request: Request) -> Response:
+            handler: Callable[[Request], Awaitable[Response]] = getattr(getattr(self, part), name)
+            return await handler(request)
+
+        return answer
 
     # Who is there.
 
@@ -342,37 +364,3 @@ async def _once(number: str, data: dict[str, Any]) -> AsyncIterator[str]:
 
 def _sse(frames: AsyncIterator[str]) -> StreamingResponse:
     return StreamingResponse(frames, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
-
-
-class _Edge:
-    """Headers of every answer, and the refusals that a test has asked for."""
-
-    def __init__(self, app: Any, api: Api) -> None:
-        self.app = app
-        self.api = api
-
-    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        path = scope["path"]
-        refused: JSONResponse | None = None
-        for suffix, waiting in self.api.refuse.items():
-            if path.endswith(suffix) and waiting:
-                refused = refusal(*waiting.pop(0))
-                break
-        if self.api.down and path.startswith("/api/"):
-            refused = refusal(503, self.api.down)
-        private = path.startswith("/api/") and not path.startswith(("/api/auth/", "/api/health"))
-        if private and self.api.password is not None and not self.api.logged_in:
-            refused = refusal(401, "Log in first.")
-
-        async def with_policy(message: dict[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [
-                    *message.get("headers", []),
-                    (b"content-security-policy", POLICY.encode()),
-                ]
-            await send(message)
-
-        await (refused or self.app)(scope, receive, with_policy)

@@ -7,31 +7,56 @@ from starlette.responses import JSONResponse, Response
 
 from .shapes import shape
 
+_TOOLS = ["workspace_list", "workspace_read", "workspace_write", "workspace_edit", "shell_run"]
+
 
 class House:
     """Routes that tell of the crew itself."""
 
     def __init__(self) -> None:
         self.language = "en"
+        self.members = [
+            shape(
+                "Agent",
+                id="default",
+                name="Pong",
+                description="Keeps the house in order and answers for the others.",
+                master=True,
+                mode="supervised",
+                routes=["openrouter:anthropic/claude-sonnet-4"],
+                tools=_TOOLS,
+                max_steps=40,
+                cost_cap_usd=0.5,
+            )
+        ]
 
     async def agents(self, _: Request) -> Response:
+        return JSONResponse(self.members)
+
+    async def agent(self, request: Request) -> Response:
+        found = [one for one in self.members if one["id"] == request.path_params["id"]]
+        return JSONResponse(found[0]) if found else JSONResponse({"detail": "There is no such agent."}, 404)
+
+    async def prompt(self, request: Request) -> Response:
+        text = f"You are {request.path_params['id']}.\n\nBe short and exact."
         return JSONResponse(
-            [
-                shape(
-                    "Agent",
-                    id="default",
-                    name="Pong",
-                    master=True,
-                    mode="supervised",
-                    routes=["openrouter:anthropic/claude-sonnet-4"],
-                    max_steps=40,
-                )
-            ]
+            shape("AgentPrompt", prompt=text, prompt_chars=len(text), persona_names=["SOUL.md"])
         )
 
     async def tools(self, _: Request) -> Response:
-        names = ["workspace_list", "workspace_read", "workspace_write", "workspace_edit", "shell_run"]
-        return JSONResponse([shape("Tool", name=name, agents=["default"], host="tools") for name in names])
+        return JSONResponse(
+            [
+                shape(
+                    "Tool",
+                    name=name,
+                    description="Works in the agent's workspace. It never leaves it.",
+                    agents=[member["id"] for member in self.members if name in member["tools"]],
+                    requires_approval=name not in ("workspace_list", "workspace_read"),
+                    host="tools",
+                )
+                for name in _TOOLS
+            ]
+        )
 
     async def connections(self, _: Request) -> Response:
         routes = ["openrouter:anthropic/claude-sonnet-4", "ollama:qwen3:14b"]

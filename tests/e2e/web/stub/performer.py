@@ -6,7 +6,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from .plans import Ask, Call, Fail, Fallback, Halt, Hold, Plan, Question, Text
+from .plans import Ask, Call, Escalate, Fail, Fallback, Halt, Hold, Plan, Question, Text
 from .shapes import shape
 from .state import State, Talk, Turn, stamp
 
@@ -69,6 +69,12 @@ class Performer:
                             route=step.route,
                             error=step.error,
                             next_route=step.next_route,
+                        )
+                    case Escalate():
+                        reason = "error" if step.error else "loop"
+                        self._add_step("escalation", route=step.route, error=step.error or None)
+                        await state.tell_turn(
+                            self.talk, "escalated", reason=reason, route=step.route, error=step.error
                         )
                     case Fail():
                         await self._end("error", step.message, "error", message=step.message)
@@ -187,12 +193,14 @@ class Performer:
         approved, _ = await self._wait_for_person(
             call_id,
             step.seconds,
-            kind="tool",
+            kind=step.kind,
             tool=step.tool,
             arguments=step.arguments,
             summary=step.summary,
             reason=step.reason,
             preview=step.preview,
+            review=step.review
+            and shape("Review", verdict=step.review[0], reason=step.review[1], route="small:model"),
             may_always=step.may_always,
             always_allows=step.tool if step.may_always else "",
         )
@@ -226,6 +234,7 @@ class Performer:
             agent_id=talk.head["agent_id"],
             tool_call_id=call_id,
             status="pending",
+            delivery="waiting",
             created_at=stamp(now),
             expires_at=stamp(now + timedelta(seconds=seconds)),
             run_id=self.run["id"],

@@ -51,6 +51,10 @@ class Ask:
     may_always: bool = True
     output: str = "done"
     seconds: float = 600
+    # What a second model said: (verdict, reason).
+    review: tuple[str, str] | None = None
+    # "tool", or "budget": whether to go on past one that is spent.
+    kind: str = "tool"
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,14 @@ class Fallback:
 
 
 @dataclass(frozen=True)
+class Escalate:
+    """The turn is handed to another model; without an error because it went in circles."""
+
+    route: str
+    error: str = ""
+
+
+@dataclass(frozen=True)
 class Fail:
     """The turn ends with an error."""
 
@@ -85,7 +97,7 @@ class Halt:
     reason: str
 
 
-Step = Text | Hold | Call | Ask | Question | Fallback | Fail | Halt
+Step = Text | Hold | Call | Ask | Question | Fallback | Escalate | Fail | Halt
 
 
 @dataclass

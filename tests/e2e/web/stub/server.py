@@ -88,13 +88,10 @@ class StubCrew:
                     task.cancel()
             for queue in list(self.api.state.watchers):
                 queue.put_nowait(None)
-            static, house = self.api.static, self.api.house
+            static = self.api.static
             services = self.api.services
             self.api.__init__(static)  # type: ignore[misc]
             self.api.services = [{**service, "reachable": True, "note": ""} for service in services]
-            # The routes were made with this one.
-            house.language = "en"
-            self.api.house = house
 
         self.on_loop(fresh)
 

@@ -35,7 +35,7 @@ async def _says(text: str) -> ToolResult:
     return text_result(text)
 
 
-@pytest.mark.spec("PIP-010", "PIP-032", "PIP-132")
+@pytest.mark.spec("PIP-010", "PIP-032", "PIP-132", "TRN-133")
 async def test_one_by_one_each_call_lives_its_whole_life_before_the_next(agent):
     bench = Bench(agent, [Scripted("look", parallel=True), Scripted("write")])
     end = await bench.run(call("1", "look"), call("2", "write"), call("3", "look"))
@@ -57,7 +57,7 @@ async def test_overlapping_calls_run_together_and_are_stored_in_written_order(ag
     assert last_announced < bench.sink.events.index(("starting", "0"))
 
 
-@pytest.mark.spec("PIP-031")
+@pytest.mark.spec("PIP-031", "TRN-134")
 async def test_at_most_eight_effects_at_once(agent):
     gate = Gate()
     bench = Bench(agent, [Scripted("look", gate, parallel=True)])

@@ -29,6 +29,14 @@ export interface AgentCacheStats {
   cached_tokens: number;
 }
 
+export interface AgentPrompt {
+  prompt: string;
+  opening: string;
+  opening_chars: number;
+  persona_names: string[];
+  prompt_chars: number;
+}
+
 export interface AgentStats {
   agent_id: string;
   cost_usd: number | null;
@@ -72,6 +80,32 @@ export interface ApprovalRequired {
 
 export interface AssistantMessage {
   message: Message | null;
+}
+
+export interface AuditEntry {
+  id: string;
+  at: string;
+  agent_id: string;
+  conversation_id: string;
+  run_id: string;
+  call_id: string;
+  tool: string;
+  effect: string | null;
+  arguments_sha256: string;
+  arguments_short: string;
+  command: string | null;
+  allowed_by: string;
+  rule: string;
+  decided_by: string | null;
+  result: string;
+  outcome: string | null;
+  fault: string;
+  exit_code: number | null;
+  ms: number | null;
+  bytes_in: number;
+  bytes_out: number | null;
+  trace_id: string;
+  reviewed_by: string | null;
 }
 
 export interface Budget {
@@ -139,6 +173,11 @@ export interface ConversationFrame {
   title: string;
 }
 
+export interface Count {
+  name: string;
+  count: number;
+}
+
 export interface CreatedToken {
   id: string;
   name: string;
@@ -160,6 +199,15 @@ export interface DayStats {
   reasoning_tokens: number;
 }
 
+export interface DescriptionFaults {
+  tool: string;
+  total: number;
+  parameters: Count[];
+  unknown_names: Count[];
+  absent: number;
+  followed_by: Count[];
+}
+
 export interface Done {
   text: string;
   steps: number;
@@ -175,6 +223,11 @@ export interface Escalated {
 
 export interface Failed {
   message: string;
+}
+
+export interface ForkConversationReply {
+  conversation: Conversation | null;
+  text: string;
 }
 
 export interface Grant {
@@ -210,6 +263,15 @@ export interface KeyPresence {
   present: boolean;
 }
 
+export interface ListNotificationsReply {
+  notifications: Notification[];
+  unread: number;
+}
+
+export interface MarkNotificationsReadReply {
+  unread: number;
+}
+
 export interface Message {
   id: number;
   seq: number;
@@ -234,6 +296,16 @@ export interface Message {
   calls: Json;
   received_chars: number | null;
   printed_chars: number | null;
+}
+
+export interface MessageHit {
+  conversation_id: string;
+  title: string;
+  message_id: number;
+  agent_id: string;
+  role: string;
+  snippet: string;
+  created_at: string;
 }
 
 export interface MessageToolCall {
@@ -484,11 +556,30 @@ export interface ToolResult {
   original_chars: number | null;
 }
 
+export interface ToolStatsReply {
+  days: number;
+  uses: ToolUse[];
+  descriptions: DescriptionFaults[];
+}
+
 export interface ToolTrouble {
   tool: string;
   cause: string;
   since: string;
   note: string;
+}
+
+export interface ToolUse {
+  tool: string;
+  agent_id: string;
+  calls: number;
+  failures: Count[];
+  refusals: number;
+  p50_ms: number | null;
+  p95_ms: number | null;
+  max_ms: number | null;
+  bytes_in: number;
+  bytes_out: number;
 }
 
 export interface UserContext {

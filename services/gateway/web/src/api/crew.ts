@@ -2,16 +2,25 @@
 
 import type {
   Agent,
+  AgentPrompt,
   Approval,
+  AuditEntry,
+  BudgetsReply,
   ConnectionsReply,
   Conversation,
   CreatedToken,
+  ForkConversationReply,
   HealthReply,
+  ListNotificationsReply,
+  MarkNotificationsReadReply,
+  MessageHit,
   Run,
   SettingsReply,
+  StatsReply,
   StopReply,
   TokenInfo,
   Tool,
+  ToolStatsReply,
 } from "./contract";
 import { json, path, request } from "./http";
 
@@ -53,6 +62,16 @@ export const conversations = {
   update: (id: string, patch: ConversationPatch) =>
     json<Conversation>(path(["conversations", id]), { method: "PATCH", body: patch }),
   remove: (id: string) => json<undefined>(path(["conversations", id]), { method: "DELETE" }),
+  fork: (id: string, before_message_id: number) =>
+    json<ForkConversationReply>(path(["conversations", id, "fork"]), {
+      method: "POST",
+      body: { before_message_id },
+    }),
+};
+
+export const messages = {
+  search: (q: string, agent_id: string | undefined, signal: AbortSignal) =>
+    json<MessageHit[]>(path(["messages", "search"], { q, agent_id }), { signal }),
 };
 
 export const turns = {
@@ -93,15 +112,54 @@ export const runs = {
     json<Run[]>(path(["activity", "runs"], query)),
   get: (id: string) => json<Run>(path(["activity", "runs", id])),
   stream: (signal: AbortSignal) => request("/api/activity/stream", { signal }),
+  /** The whole run as a file; results over 2,000 characters are cut unless `full`. */
+  trajectory: (id: string, format: "json" | "md", full: boolean) =>
+    request(path(["activity", "runs", id, "trajectory"], { format, full: full ? 1 : null })),
+};
+
+export interface AuditQuery {
+  tool?: string;
+  agent_id?: string;
+  /** YYYY-MM-DD. */
+  day?: string;
+  text?: string;
+  /** "true": also calls that only read. */
+  reads?: string;
+}
+
+export const audit = {
+  list: (query: AuditQuery & { limit: number; before?: string }) =>
+    json<AuditEntry[]>(path(["audit"], { ...query })),
+};
+
+export const notifications = {
+  list: (limit: number) => json<ListNotificationsReply>(path(["notifications"], { limit })),
+  markRead: (ids: readonly string[]) =>
+    json<MarkNotificationsReadReply>("/api/notifications/read", { method: "POST", body: { ids } }),
+  confirm: (ids: readonly string[]) =>
+    json<undefined>("/api/notifications/confirm", { method: "POST", body: { ids, surface: "web" } }),
+};
+
+export const budgets = {
+  list: () => json<BudgetsReply>("/api/budgets"),
+  /** For the rest of the day, past the budgets that are spent. */
+  goOn: (go_on: boolean) => json<BudgetsReply>("/api/budgets/go-on", { method: "POST", body: { go_on } }),
+};
+
+export const stats = {
+  tools: (days: number) => json<ToolStatsReply>(path(["stats", "tools"], { days })),
 };
 
 export const system = {
   health: (signal?: AbortSignal) => json<HealthReply>("/api/health", { signal }),
   connections: () => json<ConnectionsReply>("/api/connections"),
   settings: () => json<SettingsReply>("/api/settings"),
+  stats: () => json<StatsReply>("/api/stats"),
 };
 
 export const crew = {
   agents: () => json<Agent[]>("/api/agents"),
+  agent: (id: string) => json<Agent>(path(["agents", id])),
+  prompt: (id: string) => json<AgentPrompt>(path(["agents", id, "prompt"])),
   tools: () => json<Tool[]>("/api/tools"),
 };

@@ -3,6 +3,7 @@ import { Arguments, Preview } from "../chat/Arguments";
 import { quotedIn } from "../chat/call-words";
 import { Revealed } from "../design/Revealed";
 import { useText } from "../i18n";
+import { Review } from "./Review";
 
 /** A reason with what it quotes set apart. */
 function Reason({ text }: { text: string }) {
@@ -28,6 +29,7 @@ export function ApprovalBody({ approval }: { approval: Approval }) {
           <Reason text={approval.reason} />
         </p>
       )}
+      {approval.review && <Review review={approval.review} />}
       <div className="approval-scroll" tabIndex={0} role="region" aria-label={t("approval.arguments")}>
         {approval.preview && <Preview text={approval.preview} />}
         <Arguments value={approval.arguments} marks={quotedIn(approval.reason)} />

@@ -33,6 +33,8 @@ export function ApprovalCard({ approval, busy, problem, linked = false, onDecide
   const t = useText();
   const expired = useExpired(approval.expires_at);
   const question = approval.kind === "question";
+  // Whether to go on past a spent budget is no call of a tool.
+  const budget = approval.kind === "budget";
   const off = expired || problem === "handled";
   const heading = question
     ? String(asRecord(approval.arguments).question ?? approval.summary)
@@ -47,7 +49,7 @@ export function ApprovalCard({ approval, busy, problem, linked = false, onDecide
     >
       <header className="approval-head">
         <span className="approval-icon">
-          <Icon name={question ? "question" : "hand"} size={18} />
+          <Icon name={question ? "question" : budget ? "coin" : "hand"} size={18} />
         </span>
         <div className="approval-title">
           <h2>
@@ -55,7 +57,7 @@ export function ApprovalCard({ approval, busy, problem, linked = false, onDecide
           </h2>
           <p className="approval-meta">
             <Asker approval={approval} link={linked} />
-            {!question && <span className="mono">{approval.tool}</span>}
+            {!question && !budget && <span className="mono">{approval.tool}</span>}
           </p>
         </div>
         <TimeLeft expiresAt={approval.expires_at} />
@@ -81,7 +83,7 @@ export function ApprovalCard({ approval, busy, problem, linked = false, onDecide
           )}
           <span className="spring" />
           <Button disabled={busy || off} onClick={() => onDecide({ approve: false, always: false })}>
-            {t("approval.deny")}
+            {t(budget ? "budget.stop" : "approval.deny")}
           </Button>
           <Button
             look="primary"
@@ -89,7 +91,7 @@ export function ApprovalCard({ approval, busy, problem, linked = false, onDecide
             onClick={() => onDecide({ approve: true, always: false })}
           >
             {busy ? <Spinner /> : <Icon name="check" />}
-            {t("approval.approve")}
+            {t(budget ? "budget.go_on" : "approval.approve")}
           </Button>
         </footer>
       )}

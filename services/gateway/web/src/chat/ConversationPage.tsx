@@ -1,35 +1,50 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { hub } from "../activity/hub";
 import { ApprovalCard } from "../approvals/ApprovalCard";
-import { Button, IconButton } from "../design/Button";
+import type { ApiError } from "../api/http";
+import { Button } from "../design/Button";
 import { Icon } from "../design/Icon";
 import { Problem } from "../design/Problem";
 import { useText } from "../i18n";
 import { RunColumn, RunStrip } from "../runs/ConversationRuns";
-import { agentName, agents, conversationList, markSeen } from "../state/crew";
-import { usePhone, useWide } from "../state/media";
+import { agentName, agents, markSeen } from "../state/crew";
+import { useWide } from "../state/media";
 import { go } from "../state/route";
 import { useSelected, useStore } from "../state/store";
 import { useAnnouncements } from "./announcements";
+import { ConversationHead } from "./ConversationHead";
 import { Composer, type ComposerHandle } from "./Composer";
+import { useForking } from "./forking";
 import { MessageList } from "./MessageList";
-import { OptionsCard } from "./OptionsCard";
 import { QueueChips } from "./QueueChips";
-import { CapForm, SpendCard } from "./SpendCard";
+import { CapForm } from "./SpendCard";
 import type { Thread } from "./thread";
 import { threadOf } from "./threads";
+import { ThreadSkeleton } from "./ThreadSkeleton";
 
-export function ConversationPage({ id, onMenu }: { id: string; onMenu: () => void }) {
+interface Props {
+  id: string;
+  /** The id of the message to bring into view. */
+  message: number | null;
+  onMenu: () => void;
+}
+
+export function ConversationPage({ id, message, onMenu }: Props) {
   const thread = threadOf(id);
   useThread(thread);
   useAnnouncements(thread);
   const t = useText();
   const wide = useWide();
-  const phone = usePhone();
+  const forking = useForking(id);
   const conversation = useSelected(thread.state, (state) => state.conversation);
   const begun = useSelected(thread.state, (state) => state.sent.length > 0);
+  const running = useSelected(thread.state, (state) => state.running);
   const link = useStore(thread.link);
-  const listed = useStore(conversationList)?.find((entry) => entry.id === id);
+  const mayFork = conversation !== null && !running && !conversation.channel.startsWith("delegate");
+
+  useEffect(() => {
+    if (message !== null) void thread.reveal(message);
+  }, [thread, message]);
 
   if (link === "missing") {
     return (
@@ -42,26 +57,16 @@ export function ConversationPage({ id, onMenu }: { id: string; onMenu: () => voi
       </main>
     );
   }
-  const title = listed?.title || conversation?.title || t("conversation.untitled");
   return (
     <div className={wide ? "conversation conversation-wide" : "conversation"}>
       <main className="conversation-main">
-        <header className="page-head">
-          {phone && <IconButton icon="menu" label={t("rail.open")} onClick={onMenu} />}
-          <h1 className="page-title">{title}</h1>
-          {conversation && (
-            <div className="page-pills">
-              <SpendCard thread={thread} conversation={conversation} />
-              <OptionsCard key={conversation.title} thread={thread} conversation={conversation} />
-            </div>
-          )}
-        </header>
+        <ConversationHead thread={thread} conversation={conversation} onMenu={onMenu} />
         {conversation || begun ? (
-          <MessageList key={id} thread={thread} />
+          <MessageList key={id} thread={thread} onFork={mayFork ? forking.from : null} />
         ) : (
           <Loading lost={link === "lost"} onRetry={thread.refresh} />
         )}
-        <Foot key={`foot-${id}`} thread={thread} wide={wide} />
+        <Foot key={`foot-${id}`} thread={thread} wide={wide} forkProblem={forking.problem} />
       </main>
       {wide && <RunColumn conversationId={id} />}
     </div>
@@ -103,18 +108,19 @@ function Loading({ lost, onRetry }: { lost: boolean; onRetry: () => void }) {
       </div>
     );
   }
-  return (
-    <div className="thread skeleton" aria-label={t("thread.loading")} role="status">
-      <div className="skeleton-line skeleton-own" />
-      <div className="skeleton-line" />
-      <div className="skeleton-line" />
-      <div className="skeleton-line skeleton-short" />
-    </div>
-  );
+  return <ThreadSkeleton />;
 }
 
 /** What stands under the thread: the request that waits, queued messages, and the composer. */
-function Foot({ thread, wide }: { thread: Thread; wide: boolean }) {
+function Foot({
+  thread,
+  wide,
+  forkProblem,
+}: {
+  thread: Thread;
+  wide: boolean;
+  forkProblem: ApiError | null;
+}) {
   const t = useText();
   const conversation = useSelected(thread.state, (state) => state.conversation);
   const approval = useSelected(thread.state, (state) => state.approval);
@@ -176,6 +182,8 @@ function Foot({ thread, wide }: { thread: Thread; wide: boolean }) {
           <CapForm thread={thread} cap={conversation?.cost_cap_usd ?? 0} />
         </div>
       )}
+      <EscalationLine thread={thread} />
+      {forkProblem && <Problem error={forkProblem} kept={t("fork.failed")} />}
       {refusal && <Problem error={refusal} kept={t("composer.kept")} />}
       <Composer
         ref={composer}
@@ -204,6 +212,20 @@ function Foot({ thread, wide }: { thread: Thread; wide: boolean }) {
         )}
       </p>
     </div>
+  );
+}
+
+/** The turn was handed to another model, and why (GTW-282). */
+function EscalationLine({ thread }: { thread: Thread }) {
+  const t = useText();
+  const escalation = useSelected(thread.state, (state) => state.escalation);
+  if (!escalation) return null;
+  const { route, error } = escalation;
+  return (
+    <p className="note-line note-escalated" role="status">
+      <Icon name="up" />
+      <span>{error ? t("note.escalated_error", { route, error }) : t("note.escalated_loop", { route })}</span>
+    </p>
   );
 }
 

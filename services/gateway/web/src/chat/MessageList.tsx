@@ -6,14 +6,19 @@ import { Icon, Spinner } from "../design/Icon";
 import { usePlural, useText } from "../i18n";
 import { useStore } from "../state/store";
 import { MessageRow } from "./MessageRow";
-import { liveRow, saidRows } from "./rows";
+import { liveRow, rowKey, saidRows } from "./rows";
 import type { Thread } from "./thread";
 
 /** Within this many pixels of the end the view follows (FLD-078). */
 const FOLLOW_WITHIN = 100;
 const LOAD_EARLIER_WITHIN = 600;
 
-export function MessageList({ thread }: { thread: Thread }) {
+interface Props {
+  thread: Thread;
+  onFork: ((messageId: number) => void) | null;
+}
+
+export function MessageList({ thread, onFork }: Props) {
   const t = useText();
   const plural = usePlural();
   const state = useStore(thread.state);
@@ -68,6 +73,19 @@ export function MessageList({ thread }: { thread: Thread }) {
       setBelow(Math.max(0, count - seenMessages.current));
     }
   }, [count]);
+
+  // A message that a search led to: beside it the end is not followed.
+  const wanted = useStore(thread.wanted);
+  const wantedSeq = wanted === null ? undefined : messages.find(({ id }) => id === wanted)?.seq;
+  const wantedIndex = wantedSeq === undefined ? -1 : rows.findIndex(({ key }) => key === rowKey(wantedSeq));
+  const [found, setFound] = useState<string | null>(null);
+  if (wantedSeq !== undefined && wantedIndex >= 0 && found !== rowKey(wantedSeq)) setFound(rowKey(wantedSeq));
+  useEffect(() => {
+    if (wantedIndex < 0) return;
+    following.current = false;
+    list.current?.scrollToIndex(wantedIndex, { align: "center" });
+    thread.wanted.set(null);
+  }, [thread, wantedIndex]);
 
   const toEnd = () => {
     following.current = true;
@@ -153,8 +171,8 @@ export function MessageList({ thread }: { thread: Thread }) {
             bufferSize={600}
           >
             {rows.map((row) => (
-              <div key={row.key} className={`row row-${row.kind}`}>
-                <MessageRow row={row} waitingFor={state.approval?.tool_call_id ?? null} />
+              <div key={row.key} className={`row row-${row.kind} ${row.key === found ? "row-found" : ""}`}>
+                <MessageRow row={row} waitingFor={state.approval?.tool_call_id ?? null} onFork={onFork} />
               </div>
             ))}
           </Virtualizer>

@@ -1,5 +1,8 @@
 import { memo } from "react";
+import { IconButton } from "../design/Button";
+import type { Message } from "../api/contract";
 import { CopyButton } from "../design/CopyButton";
+import { ShareButton } from "../design/ShareButton";
 import { Fold } from "../design/Fold";
 import { Icon, Spinner, type IconName } from "../design/Icon";
 import { Time } from "../design/Time";
@@ -9,28 +12,24 @@ import { money } from "../format/money";
 import { useLanguage, useText } from "../i18n";
 import { useNow } from "../state/clock";
 import { Markdown } from "../markdown/Markdown";
+import { haltWords } from "./halt-words";
 import type { Row } from "./rows";
 import type { Note } from "./thread-state";
 import { CallList } from "./ToolCard";
 
-export const MessageRow = memo(function MessageRow({
-  row,
-  waitingFor,
-}: {
+interface Props {
   row: Row;
   waitingFor: string | null;
-}) {
+  /** Goes on from before a stored message of the person; null where that cannot be. */
+  onFork: ((messageId: number) => void) | null;
+}
+
+export const MessageRow = memo(function MessageRow({ row, waitingFor, onFork }: Props) {
   switch (row.kind) {
     case "day":
       return <DayLine at={row.at} />;
     case "user":
-      return (
-        <div className={row.stored ? "bubble" : "bubble bubble-new"}>
-          <Fold text={row.text}>
-            <p className="bubble-text">{row.text}</p>
-          </Fold>
-        </div>
-      );
+      return <OwnMessage row={row} onFork={onFork} />;
     case "system":
       return (
         <p className="note-line">
@@ -40,9 +39,9 @@ export const MessageRow = memo(function MessageRow({
       );
     case "assistant":
       return (
-        <article className="reply">
+        <article className={row.message.tool_calls.length > 0 ? "reply reply-before-calls" : "reply"}>
           <Markdown text={row.text} />
-          {row.message.tool_calls.length === 0 && <ReplyFoot row={row} />}
+          <ReplyFoot row={row} />
         </article>
       );
     case "calls":
@@ -53,6 +52,28 @@ export const MessageRow = memo(function MessageRow({
       return <LiveReply text={row.text} thinking={row.thinking} />;
   }
 });
+
+function OwnMessage({
+  row: { text, messageId },
+  onFork,
+}: {
+  row: Extract<Row, { kind: "user" }>;
+  onFork: Props["onFork"];
+}) {
+  const t = useText();
+  return (
+    <div className="own">
+      {onFork && messageId !== null && (
+        <IconButton icon="edit" label={t("fork.edit")} onClick={() => onFork(messageId)} />
+      )}
+      <div className={messageId === null ? "bubble bubble-new" : "bubble"}>
+        <Fold text={text}>
+          <p className="bubble-text">{text}</p>
+        </Fold>
+      </div>
+    </div>
+  );
+}
 
 function DayLine({ at }: { at: string }) {
   const t = useText();
@@ -79,27 +100,20 @@ function ReplyFoot({ row }: { row: Extract<Row, { kind: "assistant" }> }) {
   return (
     <footer className="reply-foot">
       <CopyButton text={() => row.text} label={t("reply.copy")} />
-      {"share" in navigator && (
-        <button
-          type="button"
-          className="copy-button"
-          // A person who closes the share sheet refuses it: nothing to tell.
-          onClick={() => void navigator.share({ text: row.text }).catch(() => undefined)}
-        >
-          <Icon name="share" />
-          <span>{t("reply.share")}</span>
-        </button>
-      )}
+      <ShareButton text={row.text} label={t("reply.share")} />
       <span className="reply-figures">
         {message.model && <span>{message.model}</span>}
         {tokens && <span>{tokens}</span>}
-        {message.model && (
-          <span>{message.cost_usd === null ? t("run.cost_unknown") : money(message.cost_usd)}</span>
-        )}
+        {message.model && <span>{message.cost_usd === null ? t("run.cost_unknown") : priced(message)}</span>}
         <Time iso={message.created_at} />
       </span>
     </footer>
   );
+}
+
+/** A price worked out of lengths of texts is only about right. */
+function priced({ cost_usd, cost_estimated }: Message): string {
+  return `${cost_estimated ? "≈ " : ""}${money(cost_usd ?? 0)}`;
 }
 
 function LiveReply({ text, thinking }: { text: string; thinking: boolean }) {
@@ -121,8 +135,7 @@ function LiveReply({ text, thinking }: { text: string; thinking: boolean }) {
 
 const NOTE_ICONS: Record<Note["kind"], IconName> = {
   fallback: "swap",
-  escalated_loop: "up",
-  escalated_error: "up",
+  compacted: "note",
   halted: "hand",
   error: "alert",
 };
@@ -143,35 +156,11 @@ function noteWords(note: Note, t: ReturnType<typeof useText>): string {
   switch (note.kind) {
     case "fallback":
       return t("note.fallback", { route: note.detail, next: note.next });
-    case "escalated_loop":
-      return t("note.escalated_loop", { route: note.next });
-    case "escalated_error":
-      return t("note.escalated_error", { route: note.next, error: note.detail });
+    case "compacted":
+      return t("note.compacted", { n: note.detail });
     case "halted":
       return haltWords(note.detail, t);
     case "error":
       return `${note.detail} ${t("note.error_kept")}`;
-  }
-}
-
-/** Why a turn was halted, as a sentence. */
-export function haltWords(reason: string, t: ReturnType<typeof useText>): string {
-  switch (reason) {
-    case "budget":
-      return t("halt.budget");
-    case "max_steps":
-      return t("halt.max_steps");
-    case "loop":
-      return t("halt.loop");
-    case "nested_calls":
-      return t("halt.nested_calls");
-    case "errors":
-      return t("halt.errors");
-    case "time":
-      return t("halt.time");
-    case "context":
-      return t("halt.context");
-    default:
-      return t("halt.other", { reason });
   }
 }

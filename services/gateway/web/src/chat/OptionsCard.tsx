@@ -49,6 +49,7 @@ function OptionsBody({ thread, conversation }: { thread: Thread; conversation: C
     }
   };
   const change = (patch: ConversationPatch) => attempt(() => thread.change(patch));
+  const uses = new Map(conversation.grants.map((grant) => [grant.allows, grant.uses]));
   const name = conversation.title || t("conversation.untitled");
 
   return (
@@ -84,6 +85,7 @@ function OptionsBody({ thread, conversation }: { thread: Thread; conversation: C
             {conversation.auto_approve.map((grant) => (
               <li key={grant}>
                 <code>{grant}</code>
+                <span className="muted small">{t("options.used", { times: uses.get(grant) ?? 0 })}</span>
                 <button
                   type="button"
                   className="text-button"

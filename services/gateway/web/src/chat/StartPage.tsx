@@ -7,11 +7,15 @@ import { Problem } from "../design/Problem";
 import { useText } from "../i18n";
 import { agents, refreshConversations } from "../state/crew";
 import { usePhone } from "../state/media";
-import { go } from "../state/route";
+import { go, route } from "../state/route";
 import { useStore } from "../state/store";
 import { Composer, type ComposerHandle } from "./Composer";
 import { keepDraft } from "./drafts";
+import { Thread } from "./thread";
 import { threadOf } from "./threads";
+
+/** Whoever opened something else while an answer was on its way stays there (GTW-239). */
+const isHere = () => route.get().page === "start";
 
 /** Before there is a conversation: it is opened by the first message, not by a press. */
 export function StartPage({ onMenu }: { onMenu: () => void }) {
@@ -25,11 +29,12 @@ export function StartPage({ onMenu }: { onMenu: () => void }) {
     setError(null);
     try {
       const conversation = await conversations.create();
-      const thread = threadOf(conversation.id);
+      const thread = isHere() ? threadOf(conversation.id) : new Thread(conversation.id);
       thread.seed(conversation);
       if (!(await thread.send(words))) keepDraft(conversation.id, words);
-      go({ page: "conversation", id: conversation.id });
       void refreshConversations();
+      if (isHere()) go({ page: "conversation", id: conversation.id });
+      else thread.close();
       return true;
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;

@@ -2,6 +2,7 @@
 
 import type { Message } from "../api/contract";
 import { conversations } from "../api/crew";
+import { saveFile } from "../format/save";
 
 const PAGE = 500;
 
@@ -49,15 +50,9 @@ export async function exportConversation(
   names: { you: string; agent: string },
 ): Promise<void> {
   const text = asMarkdown(title, await allMessages(id), names);
-  const url = URL.createObjectURL(new Blob([text], { type: "text/markdown" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = `${
-    title
-      .replace(/[\\/:*?"<>|\p{Cc}]+/gu, " ")
-      .trim()
-      .slice(0, 80) || "conversation"
-  }.md`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  const name = title
+    .replace(/[\\/:*?"<>|\p{Cc}]+/gu, " ")
+    .trim()
+    .slice(0, 80);
+  saveFile(new Blob([text], { type: "text/markdown" }), `${name || "conversation"}.md`);
 }

@@ -3,6 +3,9 @@
 import type { Message, MessageToolCall } from "../api/contract";
 import { FRESH_OUTCOME, type Note, type Outcome, type Sent, type ThreadState } from "./thread-state";
 
+/** The key of the row that shows a stored message. */
+export const rowKey = (seq: number) => `m-${seq}`;
+
 export interface Call {
   call: MessageToolCall;
   outcome: Outcome;
@@ -10,7 +13,8 @@ export interface Call {
 
 export type Row =
   | { kind: "day"; key: string; at: string }
-  | { kind: "user"; key: string; text: string; at: string; stored: boolean }
+  /** `messageId` is null until the server has stored it. */
+  | { kind: "user"; key: string; text: string; at: string; messageId: number | null }
   | { kind: "system"; key: string; text: string; at: string }
   | { kind: "assistant"; key: string; text: string; message: Message }
   | { kind: "calls"; key: string; calls: Call[] }
@@ -55,11 +59,11 @@ export function saidRows(state: Said): Row[] {
       day = date;
       rows.push({ kind: "day", key: `day-${message.seq}`, at: message.created_at });
     }
-    const key = `m-${message.seq}`;
+    const key = rowKey(message.seq);
     if (message.role === "user") {
       const kind = message.author === "system" ? "system" : "user";
       if (kind === "system") rows.push({ kind, key, text: message.content, at: message.created_at });
-      else rows.push({ kind, key, text: message.content, at: message.created_at, stored: true });
+      else rows.push({ kind, key, text: message.content, at: message.created_at, messageId: message.id });
     } else if (message.role === "assistant") {
       if (message.content.trim()) rows.push({ kind: "assistant", key, text: message.content, message });
       addCalls(rows, key, message.tool_calls, state.outcomes);
@@ -92,5 +96,5 @@ function addCalls(
 }
 
 function sentRow(bubble: Sent): Row {
-  return { kind: "user", key: bubble.key, text: bubble.text, at: bubble.at, stored: false };
+  return { kind: "user", key: bubble.key, text: bubble.text, at: bubble.at, messageId: null };
 }

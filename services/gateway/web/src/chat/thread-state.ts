@@ -39,10 +39,17 @@ export interface Sent {
 export interface Note {
   key: string;
   afterSeq: number;
-  kind: "fallback" | "escalated_loop" | "escalated_error" | "halted" | "error";
-  /** Route, reason or sentence. */
+  kind: "fallback" | "compacted" | "halted" | "error";
+  /** Route, reason, sentence, or a number of turns. */
   detail: string;
   next: string;
+}
+
+/** The turn was handed to another model. */
+export interface Escalation {
+  route: string;
+  /** What went wrong; empty when the turn went in circles. */
+  error: string;
 }
 
 export interface Live {
@@ -58,6 +65,8 @@ export interface ThreadState {
   sent: readonly Sent[];
   notes: readonly Note[];
   outcomes: ReadonlyMap<string, Outcome>;
+  /** Of the latest turn; null when it stayed with its model. */
+  escalation: Escalation | null;
   /** The turn being streamed, or null. */
   live: Live | null;
   queued: readonly QueuedMessage[];
@@ -73,6 +82,7 @@ export const EMPTY_THREAD: ThreadState = {
   sent: [],
   notes: [],
   outcomes: new Map(),
+  escalation: null,
   live: null,
   queued: [],
   approval: null,
@@ -130,7 +140,8 @@ export function earlierLoaded(state: ThreadState, page: Conversation): ThreadSta
 /** Show the person's own words at once. */
 export function sending(state: ThreadState, key: string, text: string, at: string): ThreadState {
   const bubble: Sent = { key, text, afterSeq: lastSeq(state), at };
-  return { ...state, sent: [...state.sent, bubble], notes: state.running ? state.notes : [] };
+  const sent = [...state.sent, bubble];
+  return state.running ? { ...state, sent } : { ...state, sent, notes: [], escalation: null };
 }
 
 /** Take back a bubble that the server refused. */
@@ -140,7 +151,12 @@ export function unsent(state: ThreadState, key: string): ThreadState {
 
 /** A watched turn is told from its beginning: what was streamed of it before is put aside. */
 export function replaying(state: ThreadState): ThreadState {
-  return { ...state, running: true, live: { text: "", thinking: false } };
+  return { ...resumed(state), escalation: null };
+}
+
+/** The turn goes on where it paused. */
+export function resumed(state: ThreadState): ThreadState {
+  return { ...state, approval: null, running: true, live: { text: "", thinking: false } };
 }
 
 /** Apply events in order. `now` is the page's clock, `key` names the send whose stream this is. */
@@ -191,12 +207,13 @@ function apply(state: ThreadState, event: TurnEvent, now: number, key: string): 
       return { ...state, approval: event.approval, running: false, live: null };
     case "route_fallback":
       return note(state, { kind: "fallback", detail: event.route, next: event.next_route });
+    case "compacted":
+      return note(state, { kind: "compacted", detail: String(event.turns), next: "" });
     case "escalated":
-      return note(state, {
-        kind: event.reason === "error" ? "escalated_error" : "escalated_loop",
-        detail: event.error,
-        next: event.route,
-      });
+      return {
+        ...state,
+        escalation: { route: event.route, error: event.reason === "error" ? event.error : "" },
+      };
     case "steer": {
       const bubble: Sent = {
         key: `steer-${now}-${state.sent.length}`,

@@ -1,17 +1,19 @@
 /** One open conversation: loads it, follows its turns, sends, stops and decides. */
 
 import type { Approval, Conversation, TurnEvent } from "../api/contract";
-import { conversations, turns, type ConversationPatch } from "../api/crew";
+import { conversations, PAGE_OF_MESSAGES, turns, type ConversationPatch } from "../api/crew";
 import { ApiError } from "../api/http";
 import { readEvents } from "../api/sse";
 import { requestId } from "../format/id";
 import { Store } from "../state/store";
+import type { Decision, StopOutcome } from "./outcomes";
 import {
   earlierLoaded,
   EMPTY_THREAD,
   happened,
   loaded,
   replaying,
+  resumed,
   sending,
   unsent,
   type ThreadState,
@@ -20,37 +22,37 @@ import {
 /** How the page stands to the server for this conversation. */
 export type Link = "loading" | "ok" | "lost" | "missing";
 
-export interface Decision {
-  approvalId: string;
-  busy: boolean;
-  /** The server's sentence, "handled" when it was decided elsewhere first, or null. */
-  problem: ApiError | "handled" | null;
-}
-
-export interface StopOutcome {
-  cleared: string[];
-  /** A turn was seen here, and the server says none was stopped (GTW-222). */
-  nothingStopped: boolean;
-  error: ApiError | null;
-}
-
 const BACKOFF_MS = [400, 1000, 2000, 4000, 8000];
 const STOP_PATIENCE_MS = 3000;
+/** While an old message is looked for, pages are as large as the server gives them. */
+const REVEAL_PAGE = 500;
 /** A tab that stays hidden this long gives its stream back: browsers grant six connections in all. */
 const HIDDEN_GRACE_MS = 5000;
 
 type Listener = (event: TurnEvent) => void;
+
+interface Reading {
+  /** It is the running turn's stream; else one beside it. */
+  main: boolean;
+  /** Of the send whose stream this is, or empty. */
+  key: string;
+}
 
 export class Thread {
   readonly state = new Store<ThreadState>(EMPTY_THREAD);
   readonly link = new Store<Link>("loading");
   readonly decision = new Store<Decision | null>(null);
   readonly loadingEarlier = new Store(false);
+  /** The id of the message to bring into view, until that was done. */
+  readonly wanted = new Store<number | null>(null);
   /** Why the last send was refused; its words are back in the composer. */
   readonly refusal = new Store<ApiError | null>(null);
 
   #stream: AbortController | null = null;
+  /** A message or decision that the server has not answered yet: leaving the page must not take it back. */
+  #unanswered: AbortController | null = null;
   #closed = false;
+  #opened: Promise<void> = Promise.resolve();
   #attempt = 0;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #hiddenTimer: ReturnType<typeof setTimeout> | undefined;
@@ -72,7 +74,7 @@ export class Thread {
     this.#closed = false;
     document.addEventListener("visibilitychange", this.#visibility);
     addEventListener("online", this.refresh);
-    void this.reload();
+    this.#opened = this.reload();
   }
 
   close(): void {
@@ -131,13 +133,27 @@ export class Thread {
     if (conversation.running && document.visibilityState === "visible") this.#watch();
   }
 
-  async loadEarlier(): Promise<void> {
+  /** Load older pages until the message is there, and ask for it to be shown. */
+  async reveal(messageId: number): Promise<void> {
+    this.wanted.set(messageId);
+    await this.#opened;
+    while (!this.#closed && this.wanted.get() === messageId) {
+      const { hasEarlier, messages } = this.state.get();
+      if (messages.some(({ id }) => id === messageId)) return;
+      const first = messages[0]?.seq;
+      if (hasEarlier) await this.loadEarlier(REVEAL_PAGE);
+      // Deleted, or the page did not come: the conversation stands as it is.
+      if (this.state.get().messages[0]?.seq === first) this.wanted.set(null);
+    }
+  }
+
+  async loadEarlier(limit = PAGE_OF_MESSAGES): Promise<void> {
     const { hasEarlier, messages } = this.state.get();
     const first = messages[0];
     if (!hasEarlier || !first || this.loadingEarlier.get()) return;
     this.loadingEarlier.set(true);
     try {
-      const page = await conversations.get(this.id, first.seq);
+      const page = await conversations.get(this.id, first.seq, limit);
       if (!this.#closed) this.state.update((state) => earlierLoaded(state, page));
     } catch (cause) {
       if (!this.#closed && !(cause instanceof ApiError)) throw cause;
@@ -153,7 +169,7 @@ export class Thread {
     const busy = this.streaming;
     const abort = new AbortController();
     // Beside a running turn this stream carries one `queued` event; the turn's own stays the main one.
-    if (!busy) this.#stream = abort;
+    if (!busy) this.#stream = this.#unanswered = abort;
     this.state.update((state) => sending(state, key, text, new Date().toISOString()));
     let response: Response;
     try {
@@ -166,7 +182,7 @@ export class Thread {
       if (cause.status === 409) this.refresh();
       return false;
     }
-    void this.#read(response, abort, { main: !busy, key });
+    this.#answered(response, abort, { main: !busy, key });
     return true;
   }
 
@@ -212,12 +228,12 @@ export class Thread {
     this.decision.set({ approvalId: approval.id, busy: true, problem: null });
     const abort = new AbortController();
     this.#cut();
-    this.#stream = abort;
+    this.#stream = this.#unanswered = abort;
     try {
       const response = await ask(abort.signal);
       this.decision.set(null);
-      this.state.update((state) => ({ ...replaying(state), approval: null }));
-      void this.#read(response, abort, { main: true, key: "" });
+      this.state.update(resumed);
+      this.#answered(response, abort, { main: true, key: "" });
     } catch (cause) {
       this.#release(abort);
       if (!(cause instanceof ApiError)) throw cause;
@@ -257,10 +273,21 @@ export class Thread {
       });
   }
 
+  /** Read what the server answers, unless the page was left or the turn stopped meanwhile. */
+  #answered(response: Response, abort: AbortController, reading: Reading): void {
+    if (this.#unanswered === abort) this.#unanswered = null;
+    if (!this.#closed && (!reading.main || this.#stream === abort)) {
+      void this.#read(response, abort, reading);
+      return;
+    }
+    abort.abort();
+    if (!this.#closed) this.refresh();
+  }
+
   async #read(
     response: Response,
     abort: AbortController,
-    { main: begunAsMain, key }: { main: boolean; key: string },
+    { main: begunAsMain, key }: Reading,
   ): Promise<void> {
     let main = begunAsMain;
     let broke: unknown = null;
@@ -340,10 +367,11 @@ export class Thread {
 
   #release(abort: AbortController): void {
     if (this.#stream === abort) this.#stream = null;
+    if (this.#unanswered === abort) this.#unanswered = null;
   }
 
   #cut(): void {
-    this.#stream?.abort();
+    if (this.#stream !== this.#unanswered) this.#stream?.abort();
     this.#stream = null;
   }
 

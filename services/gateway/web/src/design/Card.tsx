@@ -19,7 +19,13 @@ export function Card({ pill, label, className = "", children }: Props) {
   useEffect(() => {
     if (!open) return;
     const outside = (event: PointerEvent) => {
-      if (event.target instanceof Node && !root.current?.contains(event.target)) setOpen(false);
+      if (!(event.target instanceof Node) || root.current?.contains(event.target)) return;
+      setOpen(false);
+      // What was pressed may take the focus; what cannot leaves it to the pill.
+      const settle = () => {
+        if (document.activeElement === document.body) button.current?.focus();
+      };
+      addEventListener("pointerup", () => setTimeout(settle), { once: true });
     };
     document.addEventListener("pointerdown", outside, true);
     const leave = onEscape(() => {

@@ -1,7 +1,7 @@
 /** The two catalogues and the language in use (GTW-262). */
 
-import en from "../locales/en.json";
-import vi from "../locales/vi.json";
+import en from "../locales/en";
+import vi from "../locales/vi";
 import { recall, remember } from "../state/device";
 import { Store, useStore } from "../state/store";
 

@@ -2,6 +2,7 @@ import { useCallback, useEffect, useMemo, useState } from "react";
 import { hub, isLive, newestFirst } from "../activity/hub";
 import { runs as runsApi } from "../api/crew";
 import { Button } from "../design/Button";
+import { Select } from "../design/Select";
 import { useText, type Key } from "../i18n";
 import { sourceWord, statusWord } from "../runs/run-words";
 import { agents } from "../state/crew";
@@ -90,7 +91,7 @@ export function ActivitySection() {
       <Panel title={t("activity.history")}>
         <div className="filters">
           {crew.length > 1 && (
-            <Filter
+            <Select
               label={t("activity.filter.agent")}
               every={t("activity.filter.every_agent")}
               value={agent}
@@ -98,14 +99,14 @@ export function ActivitySection() {
               onChange={(value) => change({ agent: value })}
             />
           )}
-          <Filter
+          <Select
             label={t("activity.filter.status")}
             every={t("activity.filter.every_status")}
             value={status}
             options={STATUSES.map((value) => ({ value, words: statusWord(value, t) }))}
             onChange={(value) => change({ status: value })}
           />
-          <Filter
+          <Select
             label={t("activity.filter.source")}
             every={t("activity.filter.every_source")}
             value={source}
@@ -135,30 +136,4 @@ export function ActivitySection() {
 function emptyWords(loading: boolean, filtered: string): Key {
   if (loading) return "common.loading";
   return filtered ? "activity.none_match" : "activity.empty";
-}
-
-interface FilterProps {
-  label: string;
-  every: string;
-  value: string;
-  options: { value: string; words: string }[];
-  onChange: (value: string) => void;
-}
-
-function Filter({ label, every, value, options, onChange }: FilterProps) {
-  return (
-    <select
-      className="field select"
-      aria-label={label}
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
-    >
-      <option value="">{every}</option>
-      {options.map((option) => (
-        <option key={option.value} value={option.value}>
-          {option.words}
-        </option>
-      ))}
-    </select>
-  );
 }

@@ -1,16 +1,13 @@
-import { useEffect, useRef } from "react";
+import { Suspense, useEffect, useRef } from "react";
 import { hub } from "../activity/hub";
 import { Icon, type IconName } from "../design/Icon";
 import { useText, type Key } from "../i18n";
+import { Bell } from "../shell/Bell";
 import { Boundary } from "../shell/Boundary";
 import { waitingApprovals } from "../state/crew";
 import { hrefOf, type Section } from "../state/route";
 import { useStore } from "../state/store";
-import { ActivitySection } from "./ActivitySection";
-import { ApprovalsSection } from "./ApprovalsSection";
-import { ConnectionsSection } from "./ConnectionsSection";
-import { RunPage } from "./RunPage";
-import { SettingsSection } from "./SettingsSection";
+import { Sections } from "./lazy";
 import { needsYou, useSeenFailures } from "./seen-failures";
 
 const GROUPS: { words: Key; sections: { section: Section; icon: IconName; words: Key }[] }[] = [
@@ -19,6 +16,15 @@ const GROUPS: { words: Key; sections: { section: Section; icon: IconName; words:
     sections: [
       { section: "activity", icon: "pulse", words: "manage.activity" },
       { section: "approvals", icon: "hand", words: "manage.approvals" },
+      { section: "costs", icon: "coin", words: "manage.costs" },
+      { section: "audit", icon: "list", words: "manage.audit" },
+    ],
+  },
+  {
+    words: "manage.group.crew",
+    sections: [
+      { section: "crew", icon: "people", words: "manage.crew" },
+      { section: "tools", icon: "tool", words: "manage.tools" },
     ],
   },
   {
@@ -37,7 +43,7 @@ export function ManagePage({ section, item }: { section: Section; item: string |
   const runs = [...useStore(hub.runs).values()];
   const seen = useSeenFailures();
   const activity = runs.filter((run) => run.status === "running").length + needsYou(runs, seen).length;
-  const counts: Record<Section, number> = { activity, approvals: waiting, connections: 0, settings: 0 };
+  const counts: Partial<Record<Section, number>> = { activity, approvals: waiting };
   const current = useRef<HTMLAnchorElement>(null);
 
   useEffect(() => {
@@ -47,6 +53,7 @@ export function ManagePage({ section, item }: { section: Section; item: string |
   return (
     <div className="manage">
       <nav className="manage-nav" aria-label={t("manage.label")}>
+        <Bell />
         <a
           className="rail-link manage-back"
           href={hrefOf({ page: "start" })}
@@ -69,7 +76,7 @@ export function ManagePage({ section, item }: { section: Section; item: string |
               >
                 <Icon name={icon} />
                 <span>{t(words)}</span>
-                {counts[name] > 0 && (
+                {(counts[name] ?? 0) > 0 && (
                   <span className={name === "approvals" ? "count count-attention" : "count"}>
                     {counts[name]}
                   </span>
@@ -81,10 +88,9 @@ export function ManagePage({ section, item }: { section: Section; item: string |
       </nav>
       <main className="manage-main">
         <Boundary key={`${section}/${item ?? ""}`}>
-          {section === "activity" && (item ? <RunPage id={item} /> : <ActivitySection />)}
-          {section === "approvals" && <ApprovalsSection />}
-          {section === "connections" && <ConnectionsSection />}
-          {section === "settings" && <SettingsSection />}
+          <Suspense fallback={<p className="section panel-empty">{t("common.loading")}</p>}>
+            <Sections section={section} item={item} />
+          </Suspense>
         </Boundary>
       </main>
     </div>

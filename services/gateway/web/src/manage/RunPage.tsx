@@ -12,6 +12,7 @@ import { useNow } from "../state/clock";
 import { agentName } from "../state/crew";
 import { hrefOf } from "../state/route";
 import { useStore } from "../state/store";
+import { RunExport } from "./RunExport";
 import { LoadProblem, Panel } from "./Section";
 import { useLoad } from "./useLoad";
 
@@ -71,6 +72,7 @@ export function RunPage({ id }: { id: string }) {
           <Panel title={t("run.timeline")}>
             <Timeline steps={run.steps} live={isLive(run)} />
           </Panel>
+          {!isLive(run) && <RunExport id={id} />}
         </>
       )}
     </div>

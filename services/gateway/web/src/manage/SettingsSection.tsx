@@ -1,6 +1,7 @@
 import { session } from "../access/AccessGate";
 import { auth, system } from "../api/crew";
 import { Button } from "../design/Button";
+import { Segmented } from "../design/Segmented";
 import { chooseLanguage, useLanguage, useText, type Key, type Language } from "../i18n";
 import { readable } from "../chat/call-words";
 import { useStore } from "../state/store";
@@ -9,9 +10,9 @@ import { SessionsPanel } from "./SessionsPanel";
 import { TokensPanel } from "./TokensPanel";
 import { useLoad } from "./useLoad";
 
-const LANGUAGES: [Language, string][] = [
-  ["en", "English"],
-  ["vi", "Tiếng Việt"],
+const LANGUAGES: { value: Language; words: string; lang: string }[] = [
+  { value: "en", words: "English", lang: "en" },
+  { value: "vi", words: "Tiếng Việt", lang: "vi" },
 ];
 
 const SOURCE_WORDS: Record<string, Key> = {
@@ -40,21 +41,12 @@ export function SettingsSection() {
       </SectionHead>
       <LoadProblem loaded={loaded} />
       <Panel title={t("settings.device")}>
-        <div className="segmented" role="radiogroup" aria-label={t("settings.language")}>
-          {LANGUAGES.map(([code, name]) => (
-            <button
-              key={code}
-              type="button"
-              role="radio"
-              aria-checked={language === code}
-              className="segment"
-              lang={code}
-              onClick={() => chooseLanguage(code)}
-            >
-              {name}
-            </button>
-          ))}
-        </div>
+        <Segmented
+          label={t("settings.language")}
+          value={language}
+          options={LANGUAGES}
+          onChange={chooseLanguage}
+        />
       </Panel>
       {owner && <TokensPanel />}
       {owner && who.mode === "owner" && <SessionsPanel session={who} />}
@@ -79,7 +71,7 @@ export function SettingsSection() {
             </div>
           </dl>
           <Panel title={t("settings.effective")} hint={t("settings.effective_hint")}>
-            <div className="table-scroll" tabIndex={0} role="region" aria-label={t("settings.effective")}>
+            <div className="table-scroll" tabIndex={0} role="group" aria-label={t("settings.effective")}>
               <table className="settings-table">
                 <thead>
                   <tr>

@@ -8,7 +8,7 @@ import { Icon, Spinner } from "../design/Icon";
 import { compact } from "../format/count";
 import { money } from "../format/money";
 import { duration, elapsed, exact } from "../format/time";
-import { useLanguage, useText } from "../i18n";
+import { useLanguage, useText, type Key } from "../i18n";
 import { useNow } from "../state/clock";
 import { badgeOf, stepIcon } from "./run-words";
 
@@ -31,9 +31,9 @@ const Step = memo(function Step({ step, live }: { step: RunStep; live: boolean }
   const failed = step.ok === false || Boolean(step.error);
   const waits = step.kind === "approval" && step.ms === null && live;
   const runs = step.ms === null && live && !waits;
-  const badge = step.kind === "tool" || step.kind === "approval" ? badgeOf(step, t) : null;
   const opens = step.kind === "tool" || step.kind === "approval";
-  const timed = opens || step.kind === "model";
+  const badge = opens || step.kind === "review" ? badgeOf(step, t) : null;
+  const timed = opens || step.kind === "model" || step.kind === "review";
   const reason = step.error ?? (failed ? step.output : null);
   const head = (
     <>
@@ -119,6 +119,13 @@ function StepTitle({ step }: { step: RunStep }) {
           {step.name && <span className="call-short">{step.name}</span>}
         </span>
       );
+    case "review":
+      return (
+        <span className="step-title">
+          {t("step.review")}
+          {step.name && <span className="call-short">{step.name}</span>}
+        </span>
+      );
     case "fallback":
       return (
         <span className="step-title step-words">
@@ -133,10 +140,20 @@ function StepTitle({ step }: { step: RunStep }) {
       return <span className="step-title">{t("step.steer")}</span>;
     case "compacted":
       return <span className="step-title">{t("step.compacted")}</span>;
+    case "continued":
+      return <span className="step-title">{t("step.continued")}</span>;
     default:
       return <span className="step-title">{t("step.note")}</span>;
   }
 }
+
+/** Parts of the prompt that changed, so that they were not read from the provider's cache. */
+const MOVED: Record<string, Key> = {
+  frame: "step.moved.frame",
+  tools: "step.moved.tools",
+  persona: "step.moved.persona",
+  user: "step.moved.user",
+};
 
 function StepFigures({ step }: { step: RunStep }) {
   const t = useText();
@@ -157,7 +174,14 @@ function StepFigures({ step }: { step: RunStep }) {
     if (step.completion_tokens !== null)
       figures.push(t("step.tokens_out", { n: compact(step.completion_tokens) }));
     if (step.reasoning_tokens) figures.push(t("step.tokens_thought", { n: compact(step.reasoning_tokens) }));
-    if (step.ms !== null) figures.push(step.cost_usd === null ? t("run.cost_unknown") : money(step.cost_usd));
+    if (step.ms !== null) {
+      const cost = step.cost_usd === null ? t("run.cost_unknown") : money(step.cost_usd);
+      figures.push(step.cost_estimated ? `≈ ${cost}` : cost);
+    }
+    if (step.moved.length > 0) {
+      const parts = step.moved.map((part) => (MOVED[part] ? t(MOVED[part]) : part));
+      figures.push(t("step.moved", { parts: parts.join(", ") }));
+    }
   } else if (step.cost_usd !== null) {
     figures.push(money(step.cost_usd));
   }

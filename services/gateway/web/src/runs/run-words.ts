@@ -1,8 +1,9 @@
 /** A run and its steps in words. */
 
 import type { Run, RunStep } from "../api/contract";
-import { haltWords } from "../chat/MessageRow";
+import { haltWords } from "../chat/halt-words";
 import type { IconName } from "../design/Icon";
+import { plainLine } from "../format/plain";
 import type { Key, useText } from "../i18n";
 
 type Text = ReturnType<typeof useText>;
@@ -24,7 +25,7 @@ export function statusWord(status: string, t: Text): string {
 export function summaryOf(run: Run, t: Text): string {
   if (run.status === "halted") return haltWords(run.summary, t);
   if (run.status === "error" && run.summary === "interrupted") return t("run.interrupted");
-  return run.summary;
+  return plainLine(run.summary);
 }
 
 /** What a running run does now. */
@@ -69,18 +70,40 @@ const VERDICTS: Record<string, Key> = {
   refused: "verdict.refused",
   denied: "verdict.denied",
   expired: "verdict.expired",
+  failed: "verdict.failed",
 };
+
+const NOT_RUN = ["refused", "denied", "expired", "failed"];
 
 export type Tone = "good" | "wait" | "bad" | "calm";
 
-/** The badge of a tool step: how the gate let it through, and how it went. */
-export function badgeOf(step: RunStep, t: Text): { word: string; tone: Tone } | null {
-  const verdict = step.verdict ?? "";
+export interface Badge {
+  word: string;
+  tone: Tone;
+}
+
+/** The badge of what the gate decided; null for a word that this page does not know. */
+export function verdictBadge(verdict: string, t: Text): Badge | null {
   const key = VERDICTS[verdict];
-  if (["refused", "denied", "expired"].includes(verdict) && key) return { word: t(key), tone: "bad" };
-  if (step.ok === false) return { word: t("verdict.failed"), tone: "bad" };
+  if (!key) return null;
+  if (NOT_RUN.includes(verdict)) return { word: t(key), tone: "bad" };
+  return { word: t(key), tone: verdict === "approved" ? "good" : "calm" };
+}
+
+const REVIEWS: Record<string, (t: Text) => Badge> = {
+  allow: (t) => ({ word: t("review.verdict.allow"), tone: "good" }),
+  ask: (t) => ({ word: t("review.verdict.ask"), tone: "wait" }),
+  deny: (t) => ({ word: t("review.verdict.deny"), tone: "bad" }),
+  none: (t) => ({ word: t("review.verdict.none"), tone: "calm" }),
+};
+
+/** The badge of a tool step: how the gate let it through, and how it went. */
+export function badgeOf(step: RunStep, t: Text): Badge | null {
+  if (step.kind === "review") return REVIEWS[step.verdict ?? ""]?.(t) ?? null;
+  const verdict = step.verdict ?? "";
+  if (step.ok === false && !NOT_RUN.includes(verdict)) return { word: t("verdict.failed"), tone: "bad" };
   if (verdict === "asked" && step.ms === null) return { word: t("verdict.asked"), tone: "wait" };
-  return key ? { word: t(key), tone: verdict === "approved" ? "good" : "calm" } : null;
+  return verdictBadge(verdict, t);
 }
 
 export function stepIcon(step: RunStep): IconName {
@@ -89,6 +112,8 @@ export function stepIcon(step: RunStep): IconName {
       return "spark";
     case "tool":
       return "tool";
+    case "review":
+      return "eye";
     case "approval":
       return "hand";
     case "steer":

@@ -19,7 +19,7 @@ export class Boundary extends Component<{ children: ReactNode }, State> {
     const { error } = this.state;
     if (!error) return this.props.children;
     return (
-      <main className="page-empty" role="alert">
+      <div className="page-empty" role="alert">
         <h1>{text("broken.title")}</h1>
         <p className="muted">{text("broken.kept")}</p>
         <div className="row-actions">
@@ -31,7 +31,7 @@ export class Boundary extends Component<{ children: ReactNode }, State> {
             text={() => `${error.message}\n${error.stack ?? ""}`}
           />
         </div>
-      </main>
+      </div>
     );
   }
 }

@@ -2,8 +2,8 @@
 
 import { useEffect } from "react";
 import { go } from "../state/route";
+import { SEARCH_FIELD_ID, searchAsked } from "./search";
 
-export const SEARCH_FIELD_ID = "conversation-search";
 const SECOND_KEY_WITHIN_MS = 1200;
 
 function typing(target: EventTarget | null): boolean {
@@ -13,11 +13,8 @@ function typing(target: EventTarget | null): boolean {
   );
 }
 
-export function focusSearch(): boolean {
-  const field =
-    document.getElementById(SEARCH_FIELD_ID) ?? document.querySelector<HTMLElement>(".rail-list a");
-  field?.focus();
-  return field !== null;
+function focusSearch(): void {
+  document.getElementById(SEARCH_FIELD_ID)?.focus();
 }
 
 interface Actions {
@@ -28,12 +25,17 @@ interface Actions {
 export function useShortcuts({ openSheet, openSearch }: Actions): void {
   useEffect(() => {
     let went = 0;
+    const search = () => {
+      searchAsked.set(true);
+      openSearch();
+      // The box, and where there is no room for it its drawer, are drawn first.
+      requestAnimationFrame(focusSearch);
+    };
     const pressed = (event: KeyboardEvent) => {
       if (event.isComposing || event.defaultPrevented) return;
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
-        openSearch();
-        requestAnimationFrame(() => focusSearch());
+        search();
         return;
       }
       if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
@@ -57,8 +59,7 @@ export function useShortcuts({ openSheet, openSearch }: Actions): void {
       switch (event.key) {
         case "/":
           event.preventDefault();
-          openSearch();
-          requestAnimationFrame(() => focusSearch());
+          search();
           break;
         case "n":
           event.preventDefault();

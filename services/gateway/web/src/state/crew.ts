@@ -34,6 +34,12 @@ export function markSeen(id: string, at: string): void {
   remember("seen", JSON.stringify(next));
 }
 
+export function masterFirst(all: readonly Agent[]): Agent[] {
+  return [...all].sort(
+    (one, other) => Number(other.master) - Number(one.master) || one.id.localeCompare(other.id),
+  );
+}
+
 export function agentName(id: string): string {
   return agents.get().find((agent) => agent.id === id)?.name || id;
 }

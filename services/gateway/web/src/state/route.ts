@@ -2,12 +2,22 @@
 
 import { Store } from "./store";
 
-export type Section = "activity" | "approvals" | "connections" | "settings";
-export const SECTIONS: readonly Section[] = ["activity", "approvals", "connections", "settings"];
+export const SECTIONS = [
+  "activity",
+  "approvals",
+  "costs",
+  "audit",
+  "crew",
+  "tools",
+  "connections",
+  "settings",
+] as const;
+export type Section = (typeof SECTIONS)[number];
 
 export type Route =
   | { page: "start" }
-  | { page: "conversation"; id: string }
+  /** `message` is the id of one of its messages, to be brought into view. */
+  | { page: "conversation"; id: string; message?: number }
   | { page: "manage"; section: Section; item: string | null };
 
 /** Read an address; what cannot be decoded counts as absent. */
@@ -16,7 +26,12 @@ export function parseRoute(hash: string): Route {
     .replace(/^#?\/?/, "")
     .split("/")
     .map(decode);
-  if (first === "c" && second) return { page: "conversation", id: second };
+  if (first === "c" && second) {
+    const message = Number(third);
+    return message > 0 && Number.isSafeInteger(message)
+      ? { page: "conversation", id: second, message }
+      : { page: "conversation", id: second };
+  }
   if (first === "manage") {
     const section = SECTIONS.find((name) => name === second) ?? "activity";
     return { page: "manage", section, item: third || null };
@@ -37,7 +52,7 @@ export function hrefOf(route: Route): string {
     case "start":
       return "#/";
     case "conversation":
-      return `#/c/${encodeURIComponent(route.id)}`;
+      return `#/c/${encodeURIComponent(route.id)}${route.message ? `/${route.message}` : ""}`;
     case "manage":
       return `#/manage/${route.section}${route.item ? `/${encodeURIComponent(route.item)}` : ""}`;
   }
