@@ -14,8 +14,6 @@ const KEPT = 100;
 export const notifications = new Store<readonly Notification[] | null>(null);
 /** Of all there are, not of the loaded ones alone. */
 export const unread = new Store(0);
-/** A sentence that the crew tells once and keeps nowhere; null when it was dismissed. */
-export const notice = new Store<string | null>(null);
 
 async function quietly(work: () => Promise<void>): Promise<void> {
   try {
@@ -75,10 +73,6 @@ function take(told: Notification): void {
 export function followNotifications(): () => void {
   const known = (id: string) => (notifications.get() ?? []).some((one) => one.id === id);
   const leaveFrames = hub.onFrame((frame) => {
-    if (frame.type === "notice") {
-      notice.set(frame.text);
-      announce(frame.text);
-    }
     if (frame.type !== "notification" || !frame.notification) return;
     // A request is announced by its conversation.
     if (!known(frame.notification.id) && frame.notification.kind !== "approval") {
