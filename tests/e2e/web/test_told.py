@@ -84,12 +84,13 @@ def test_only_a_page_that_can_be_seen_confirms_what_it_shows(stub: StubCrew, pag
     assert len(confirmed) == 2
 
 
-def test_a_budget_that_is_nearly_spent_stands_in_the_bar_until_seen(stub: StubCrew, page: Page) -> None:
+def test_a_budget_near_its_end_stands_in_the_bar_until_seen(stub: StubCrew, page: Page) -> None:
     expect(page.get_by_role("button", name="Notifications", exact=True)).to_be_visible()
-    _tell(stub, "The day's budget is nearly spent.", kind="budget")
+    _tell(stub, "The day's budget is nearly spent.", kind="budget", cause="nearly_spent", subject="crew.day")
     bar = page.locator(".bar", has_text="The day's budget is nearly spent.")
     bar.get_by_role("button", name="Seen").click()
     expect(bar).to_have_count(0)
+    assert stub.look(lambda api: api.records.unread()) == 0
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,6 @@ export function conversation(values: Partial<Conversation> = {}): Conversation {
     pending_approval: null,
     messages: [],
     has_earlier: false,
-    grants: [],
     ...values,
   };
 }

@@ -3,12 +3,13 @@ import { useText } from "../i18n";
 import { markRead, notifications } from "../state/notifications";
 import { useStore } from "../state/store";
 
-/** A thin bar with the newest thing that is wrong, until the person has seen it. */
+const SHOWN = ["trouble", "budget"];
+
+/** A thin bar with the newest thing that is wrong or a budget near its end, until the person has seen it. */
 export function NoticeBar() {
   const t = useText();
   const told = useStore(notifications)?.find(
-    ({ kind, read_at, over_at }) =>
-      (kind === "trouble" || kind === "budget") && read_at === null && over_at === null,
+    ({ kind, read_at, over_at }) => SHOWN.includes(kind) && read_at === null && over_at === null,
   );
   if (!told) return null;
   return (

@@ -24,11 +24,19 @@ async function quietly(work: () => Promise<void>): Promise<void> {
   }
 }
 
+// Counts frames, so that an answer that was under way when one came is asked for again.
+let told = 0;
+
 const refresh = () =>
   quietly(async () => {
-    const answer = await api.list(KEPT);
-    notifications.set(answer.notifications);
-    unread.set(answer.unread);
+    for (;;) {
+      const before = told;
+      const answer = await api.list(KEPT);
+      if (told !== before) continue;
+      notifications.set(answer.notifications);
+      unread.set(answer.unread);
+      return;
+    }
   });
 
 /** Mark these as read; without any, all there are. */
@@ -74,6 +82,7 @@ export function followNotifications(): () => void {
   const known = (id: string) => (notifications.get() ?? []).some((one) => one.id === id);
   const leaveFrames = hub.onFrame((frame) => {
     if (frame.type !== "notification" || !frame.notification) return;
+    told += 1;
     // A request is announced by its conversation.
     if (!known(frame.notification.id) && frame.notification.kind !== "approval") {
       announce(frame.notification.text);
