@@ -68,7 +68,7 @@ def test_an_older_list_that_comes_late_does_not_take_back_what_was_told(
     _tell(stub, "The host tools does not answer.")
     bell = page.get_by_role("button", name="Notifications, 1 new")
     expect(bell).to_be_visible()
-    for route in list(held):
+    for route in held[:]:
         route.fulfill(json=shape("ListNotificationsReply"))
     # It is asked for again, and only that answer counts.
     with page.expect_response("**/api/notifications?*"):

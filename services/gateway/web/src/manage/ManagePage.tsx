@@ -86,7 +86,8 @@ export function ManagePage({ section, item }: { section: Section; item: string |
           </div>
         ))}
       </nav>
-      <main className="manage-main">
+      {/* It scrolls, and a section may hold nothing to stop at: the keyboard needs the place itself. */}
+      <main className="manage-main" tabIndex={0}>
         <Boundary key={`${section}/${item ?? ""}`}>
           <Suspense fallback={<p className="section panel-empty">{t("common.loading")}</p>}>
             <Sections section={section} item={item} />
