@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,14 @@ from .conftest import OpenPage, say
 from .stub.plans import Ask, Text, plan
 from .stub.server import StubCrew
 from .stub.shapes import shape
+
+
+def _wait_for_watcher(stub: StubCrew) -> None:
+    """Until the page follows the activity stream."""
+    end = time.monotonic() + 30
+    while not stub.look(lambda api: api.state.watchers):
+        assert time.monotonic() < end, "nobody watches"
+        time.sleep(0.05)
 
 
 def _tell(stub: StubCrew, text: str, **values: Any) -> None:
@@ -41,6 +50,31 @@ def test_trouble_stands_in_a_bar_and_behind_the_bell_until_seen(stub: StubCrew, 
     expect(dialog).to_contain_text("The host tools does not answer.")
     page.keyboard.press("Escape")
     expect(bell).to_be_focused()
+
+
+def test_an_older_list_that_comes_late_does_not_take_back_what_was_told(
+    stub: StubCrew, open_page: OpenPage
+) -> None:
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    page = open_page()
+    page.route("**/api/notifications?*", hold)
+    page.reload()
+    expect(page.locator(".start-title")).to_be_visible()
+    _wait_for_watcher(stub)
+    _tell(stub, "The host tools does not answer.")
+    bell = page.get_by_role("button", name="Notifications, 1 new")
+    expect(bell).to_be_visible()
+    for route in list(held):
+        route.fulfill(json=shape("ListNotificationsReply"))
+    # It is asked for again, and only that answer counts.
+    with page.expect_response("**/api/notifications?*"):
+        page.unroute("**/api/notifications?*")
+    expect(bell).to_be_visible()
+    expect(page.locator(".bar", has_text="The host tools does not answer.")).to_be_visible()
 
 
 def test_opening_the_bell_reads_everything_and_leads_to_the_request(stub: StubCrew, page: Page) -> None:
