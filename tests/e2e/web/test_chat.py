@@ -32,7 +32,7 @@ def test_the_end_of_a_turn_sets_the_spend_in_header_and_run_card(stub: StubCrew,
     expect(page.locator(".run .run-figures")).to_contain_text("$0.0317")
 
 
-@pytest.mark.spec("GTW-228", "TRN-304")
+@pytest.mark.spec("GTW-228", "TRN-304", "TRN-260")
 def test_a_run_shows_its_steps_with_unknown_prices_and_reasons_of_failures(
     stub: StubCrew, page: Page
 ) -> None:
@@ -49,6 +49,7 @@ def test_a_run_shows_its_steps_with_unknown_prices_and_reasons_of_failures(
     column = page.get_by_role("complementary")
     expect(column.locator(".route-model").first).to_be_visible()
     expect(column.locator(".step-figures").first).to_contain_text("price unknown")
+    expect(column.locator(".step-figures").first).not_to_contain_text("$")
     expect(column.locator(".step-figures").first).to_contain_text("8.4k in, 7.2k cached")
     # The reason stands there without a press; what went well is folded.
     expect(column.locator(".step-reason").first).to_have_text("exit status 1")

@@ -38,6 +38,26 @@ async def test_inbound_answers_when_the_turn_ended_and_keeps_one_conversation_a_
     assert [(run.source, run.status) for run in runs] == [("api", "done"), ("api", "done")]
 
 
+@pytest.mark.spec("TRN-035")
+async def test_the_gate_opens_holds_and_registers(asked: Crew, model_server: ModelServer) -> None:
+    gate = model_server.gate("held")
+    model_server.play(turn({"gate": "held"}, {"text": "First."}), text("Second."))
+    frames = asked.runs.Activity(runs_pb2.ActivityRequest())
+    assert (await frames.read()).WhichOneof("frame") == "snapshot"
+    first = asyncio.ensure_future(asked.turns.Inbound(turns_pb2.InboundRequest(text="one")))
+    await gate.reached()
+    second = await asked.turns.Inbound(turns_pb2.InboundRequest(text="two"))
+    # It was found again, and is held: the second message waits for the turn of the first.
+    assert second.queued
+    async with asyncio.timeout(30):
+        while (frame := await frames.read()).WhichOneof("frame") != "run":
+            pass
+    assert (frame.run.run.conversation_id, frame.run.run.status) == (second.conversation_id, "running")
+    gate.release()
+    assert (await first).conversation_id == second.conversation_id
+    frames.cancel()
+
+
 @pytest.mark.spec("TRN-005", "TRN-040")
 async def test_a_label_keeps_one_relay_apart_from_another(crew: Crew) -> None:
     ids = [
