@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from crew.v1 import approvals_pb2, crew_pb2, turns_pb2
 
-from tests.fixtures.crew import Crew, http_status_of, names_of, running_crew
+from tests.fixtures.crew import Crew, http_status_of, names_of, running_crew, until
 from tests.fixtures.model_server import ModelServer, call, text, turn
 from tests.fixtures.postgres import ScratchDatabase
 
@@ -191,9 +191,16 @@ async def test_without_schedule_nothing_expires_by_itself_and_a_late_decision_is
         waiting = await crew.pending(conversation_id)
         async with rows(database) as connection:
             await connection.execute("update approvals set expires_at = now() - interval '1 hour'")
-        assert await status_of(crew.decide(waiting, approve=True)) == 409
-        assert not (crew.workspace / "a.txt").exists()
         assert (await crew.last_run(conversation_id)).status == "awaiting_approval"
+        assert await status_of(crew.decide(waiting, approve=True)) == 409
+
+        # The call counts as refused, and the turn is over instead of waiting for ever (TRN-214).
+        async def over() -> bool:
+            return (await crew.last_run(conversation_id)).status == "done"
+
+        await until(over)
+        assert not (crew.workspace / "a.txt").exists()
+        assert (await crew.get(conversation_id)).messages[2].is_error
 
 
 @pytest.mark.spec("TRN-171", "TRN-234", "TRN-118")
