@@ -32,6 +32,7 @@ THROUGH_THE_SERVICE = 20
 # The worker's whole address space: whatever a program turns out to be, it cannot take the machine's.
 _WORKER_BYTES = 1024**3
 _FLOAT = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
+_NEGATIVE_ZERO = re.compile(r"-0\.0(?!\d)")
 
 
 class Reference:
@@ -142,5 +143,9 @@ async def test_programs_do_the_same_through_the_whole_service(caller: Caller, re
 
 
 def _same_digits(printed: str) -> str:
-    """Of two shortest texts of one float either may be written; they read back equal."""
-    return _FLOAT.sub(lambda found: repr(float(found[0])), printed)
+    """Of two shortest texts of one float either may be written; they read back equal.
+
+    A zero that came out of rounding may have lost its sign.
+    """
+    told = _FLOAT.sub(lambda found: repr(float(found[0])), printed)
+    return _NEGATIVE_ZERO.sub("0.0", told)

@@ -107,7 +107,7 @@ async def test_notes_of_the_loop_are_not_the_persons_and_open_nothing(
     await asked.send(conversation_id, "Next")
     stored = (await asked.get(conversation_id)).messages
     note = next(message for message in stored if message.author == "system")
-    assert (note.role, note.context) == ("user", "null")
+    assert (note.role, note.context) == ("user", "")
     run = await asked.last_run(conversation_id)
     assert run.after_seq == stored[-3].seq
     assert [message.author for message in stored if message.role == "user"] == ["person", "system", "person"]
