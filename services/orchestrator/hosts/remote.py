@@ -45,9 +45,9 @@ _log = structlog.get_logger(__name__)
 DESCRIBE_SECONDS = 5.0
 # A description this old is asked for again.
 _FRESH_SECONDS = 5.0
-# After a failure: soon when nothing is known yet, later when the host is silent, since each try
+# After a failure: at the next call when nothing is known yet, later when the host is silent, since each try
 # holds up a model call.
-_UNKNOWN_SECONDS = 0.5
+_UNKNOWN_SECONDS = 0.0
 _SILENT_SECONDS = 30.0
 # How long a connection may take before a host counts as unreachable.
 CONNECT_SECONDS = 2.0
