@@ -45,9 +45,7 @@ _log = structlog.get_logger(__name__)
 DESCRIBE_SECONDS = 5.0
 # A description this old is asked for again.
 _FRESH_SECONDS = 5.0
-# After a failure: at the next call when nothing is known yet, later when the host is silent, since each try
-# holds up a model call.
-_UNKNOWN_SECONDS = 0.0
+# After a failure with tools known: later when the host is silent, since each try holds up a model call.
 _SILENT_SECONDS = 30.0
 # How long a connection may take before a host counts as unreachable.
 CONNECT_SECONDS = 2.0
@@ -113,6 +111,9 @@ class RemoteToolHost:
                 mode=audience.mode,
                 settings_json=settings,
             )
+            if known is None:
+                # The first to ask may come before the connection stands.
+                await connected_within(self._channel, CONNECT_SECONDS, asyncio.Event())
             try:
                 answer = await self._stub.Describe(request, timeout=DESCRIBE_SECONDS)
             except grpc.aio.AioRpcError as error:
@@ -134,7 +135,8 @@ class RemoteToolHost:
         """The last known tools, and when to ask again."""
         silent = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
         if known is None or not known.tools:
-            wait = _FRESH_SECONDS if silent else _UNKNOWN_SECONDS
+            # Nothing to go by: the next call asks again, unless that would hold it up too.
+            wait = _FRESH_SECONDS if silent else 0.0
             known = _Described((), "", 0.0)
         else:
             wait = _SILENT_SECONDS if silent else _FRESH_SECONDS

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests.integration.operate.crew import wait_until
+
 ROOT = Path(__file__).parents[3]
 
 
-def crew(clone: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    clean = {
+def clean_environ() -> dict[str, str]:
+    return {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("MY_AGENT_", "UV_", "VIRTUAL_ENV"))
     }
+
+
+def crew(clone: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(clone / "crew"), *words],
-        env=clean | environ,
+        env=clean_environ() | environ,
         # Not the clone: the command works from anywhere.
         cwd="/",
         capture_output=True,
@@ -87,6 +95,39 @@ def test_a_fresh_clone_makes_its_environment_once(clone: Path) -> None:
         [str(clone / "link"), "version"], capture_output=True, text=True, check=False, timeout=60
     )
     assert done.stdout == first.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_first_command_of_a_fresh_clone_brings_every_service_up(clone: Path, tmp_path: Path) -> None:
+    """With what that command installs, and none of what the tests have besides."""
+
+    def told() -> str:
+        return (tmp_path / "output").read_text()
+
+    with tempfile.TemporaryDirectory() as home, (tmp_path / "output").open("w") as output:
+        environ = clean_environ() | {
+            "MY_AGENT_HOME": f"{home}/home",
+            "MY_AGENT_PORT": "0",
+            "MY_AGENT_GRPC_PORT": "0",
+            "MY_AGENT_ROUTES": "fake:echo",
+        }
+        up = subprocess.Popen(
+            [str(clone / "crew"), "up"], cwd="/", env=environ, stdout=output, stderr=subprocess.STDOUT
+        )
+        try:
+            wait_until(lambda: "is running" in told() or up.poll() is not None, 300)
+            if up.poll() is not None and "network" in told():
+                pytest.skip("the package index cannot be reached")
+            assert "is running" in told(), told()
+            script = json.dumps({"script": "print(6 * 7)"})
+            sent = crew(clone, "send", f"/tool tool_script {script}", MY_AGENT_HOME=f"{home}/home")
+            assert (sent.returncode, "42" in sent.stdout) == (0, True), sent.stdout + sent.stderr
+            up.send_signal(signal.SIGINT)
+            assert up.wait(30) == 0
+        finally:
+            up.kill()
+            up.wait(30)
 
 
 @pytest.mark.parametrize(
